@@ -1,0 +1,86 @@
+# Weir: the commands of daily work. `make help` lists them; the work itself is in CMake and scripts/.
+
+JOBS    ?= $(shell nproc)
+SECONDS ?= 300
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+# One compiler cache for all checkouts.
+export CCACHE_BASEDIR   := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS   += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-build build demo all test test-property test-mutants test-asan test-tsan bench fuzz \
+        format format-check lint install clean
+
+COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
+CTEST   = ctest --test-dir $(1) --output-on-failure --no-tests=error -j $(JOBS)
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## Install the Debian packages Weir needs (scripts/packages.txt)
+	@scripts/setup.sh
+
+setup-build:
+	@scripts/setup.sh build
+
+build: build/build.ninja  ## Build the weir command (build/weir) and the examples
+	@$(call COMPILE,build,cli/all examples/all)
+
+demo: build  ## A firewall and a switch on a capture of real traffic
+	@scripts/demo.sh
+
+all: build/build.ninja
+	@$(call COMPILE,build)
+
+test: setup all  ## Build everything and run all tests
+	@$(call CTEST,build)
+
+test-property: setup all  ## The long run: cached = uncached = reference, a million random packets
+	@scripts/test-property.sh
+
+test-mutants: setup  ## Break each rule of the semantics in turn; the property test must notice
+	@scripts/test-mutants.sh
+
+test-asan: setup build-asan/build.ninja  ## All tests under AddressSanitizer and UBSan
+	@$(call COMPILE,build-asan)
+	@$(call CTEST,build-asan)
+
+test-tsan: setup build-tsan/build.ninja  ## All tests under ThreadSanitizer (clang)
+	@$(call COMPILE,build-tsan)
+	@$(call CTEST,build-tsan)
+
+bench: build/build.ninja  ## Run the benchmarks
+	@$(call COMPILE,build,bench/all)
+	@scripts/bench.sh
+
+fuzz: setup build-fuzz/build.ninja  ## Run each fuzzer for SECONDS (300)
+	@$(call COMPILE,build-fuzz)
+	@scripts/fuzz.sh $(SECONDS)
+
+format: setup  ## Format all C++ sources in place
+	@scripts/format.sh
+
+format-check: setup  ## Fail if a source is not formatted
+	@scripts/format.sh --check
+
+lint: setup build/build.ninja  ## Run clang-tidy over all C++ sources (FILES=REGEX for some)
+	@scripts/lint.sh $(FILES)
+
+install: build/build.ninja  ## Install to PREFIX (/usr/local), below DESTDIR
+	@$(call COMPILE,build,cli/all weir_libraries)
+	@DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX) | grep -c -e '-- Installing' -e '-- Up-to-date' | \
+	  sed 's|.*|& files in $(DESTDIR)$(PREFIX)|'
+
+clean:  ## Remove everything that was built
+	@rm -rf build build-debug build-asan build-tsan build-fuzz build-mutants
+
+# Ninja configures again by itself when a CMake file changes, but not when the presets do.
+BUILDS = build build-asan build-tsan build-fuzz
+$(BUILDS:=/build.ninja): CMakePresets.json | setup-build
+	@cmake --preset $(or $(patsubst build-%,%,$(filter build-%,$(@D))),release) --log-level=WARNING >/dev/null
+	@touch $@
