@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Checks by compiling what a module may include.
 
 layering_test.py MODULE WEIR_FOLDER -- COMPILER FLAG...
