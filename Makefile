@@ -2,6 +2,7 @@
 
 JOBS    ?= $(shell nproc)
 SECONDS ?= 300
+PACKETS ?= 1000000
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -40,8 +41,8 @@ all: build/build.ninja
 test: setup all  ## Build everything and run all tests
 	@$(call CTEST,build)
 
-test-property: setup all  ## The long run: cached = uncached = reference, a million random packets
-	@scripts/test-property.sh
+test-property: setup all  ## The long run: cached = uncached = reference, PACKETS (1000000) random packets
+	@WEIR_PROPERTY_PACKETS=$(PACKETS) ctest --test-dir build --verbose --no-tests=error -L '^property$$'
 
 test-mutants: setup  ## Break each rule of the semantics in turn; the property test must notice
 	@scripts/test-mutants.sh

@@ -18,7 +18,7 @@ cd "$work/weir"
 find . -type f | sort
 
 [[ -z $(find include -path '*internal*') ]] || fail "an internal header was installed"
-if grep -rlF -e "$build" -e "$work/first" include lib/cmake lib/pkgconfig; then
+if grep -rlF -e "$build" -e "$work/first" --include='*.h' --include='*.cmake' --include='*.pc' .; then
   fail "these files name a folder of the machine that built them"
 fi
 if [[ -e $build/weir ]]; then
@@ -32,7 +32,8 @@ cmake --build "$work/app" -- --quiet
 "$work/app/app"
 
 echo "-- by pkg-config"
-export PKG_CONFIG_PATH=$work/weir/lib/pkgconfig
+PKG_CONFIG_PATH=$(dirname "$(find "$PWD" -name weir.pc)")
+export PKG_CONFIG_PATH
 read -ra flags < <(pkg-config --cflags --libs weir)
 "$compiler" -std=c++23 "$app/main.cc" -o "$work/app-pkg-config" "${flags[@]}"
 "$work/app-pkg-config"
