@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 weir=$PWD/build/weir
 node=firewall.yaml
-telnet=59  # the number of the first packet to port 23 in carol.pcap
+telnet=58  # the number of the first packet to port 23 in carol.pcap
 
 for needed in "$weir" examples/demo/$node; do
   if [[ ! -e $needed ]]; then
