@@ -28,7 +28,7 @@ finish() {
     ip netns del "$namespace"
   done
   wait
-  if ((status != 0)); then
+  if ((status != 0 && status != 130)); then
     echo "record-capture: failed; the last lines of the programs' output:" >&2
     tail -n 5 "$work"/*.log >&2 || true
   fi
