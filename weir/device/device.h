@@ -1,0 +1,74 @@
+#pragma once
+// A source and sink of frames.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <weir/base/clock.h>
+#include <weir/base/error.h>
+#include <weir/packet/frame_pool.h>
+
+namespace weir {
+
+/// What a device is given when it is opened.
+struct DeviceContext {
+  FramePool& pool;
+  const Clock& clock;
+  ManualClock* capture_clock;  ///< if not null, the device may move it to its packets' capture times
+  unsigned workers;            ///< 1 or more; worker i uses queue i of a device that has so many, else queue 0
+  std::uint64_t seed;
+};
+
+/// What a device is able to do; fixed once it is open.
+struct DeviceTraits {
+  unsigned queues = 1;       ///< receive queues, at most DeviceContext::workers
+  bool symmetric = false;    ///< both directions of a flow arrive on the same queue
+  bool finite = false;       ///< `finished` will be true some day
+  bool waits = false;        ///< frames wait until they are asked for, as in a file: reading late loses nothing
+  bool checksums = false;    ///< takes frames with Offload::needs_checksum
+  bool segmentation = false; ///< takes frames with gso_size
+};
+
+struct DeviceCounters {
+  std::uint64_t lost = 0;        ///< frames the device had to throw away before the node took them
+  std::uint64_t digest = 0;      ///< of the frames sent, where the device computes one
+  std::uint64_t bad_input = 0;   ///< records that could not be read
+};
+
+/// One device, opened once and closed by its destructor. `receive` and `transmit` of one queue are for one thread at a
+/// time; different queues may be used at once. Everything else is for the thread that opened it.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// Acquires what the device needs. An error leaves everything as it was found.
+  virtual Result<> open(const DeviceContext& context) = 0;
+
+  [[nodiscard]] virtual DeviceTraits traits() const = 0;
+
+  /// Fills `out` with up to out.size() packets from `queue` and returns how many. The packets come from `frames`, have
+  /// data, segment, length, next, timestamp and offload set, and are the caller's. Never blocks.
+  virtual std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) = 0;
+
+  /// Takes packets from the front of `packets` and returns how many; they are the device's and given back to `frames`
+  /// in time. The rest stay the caller's. Never blocks. Any queue below DeviceContext::workers.
+  virtual std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) = 0;
+
+  /// Whether nothing more will ever be received on `queue`.
+  [[nodiscard]] virtual bool finished(unsigned queue) const { return (void)queue, false; }
+
+  /// A descriptor that is readable when `queue` has something; -1 if it must be polled.
+  [[nodiscard]] virtual int descriptor(unsigned queue) const { return (void)queue, -1; }
+
+  /// Writes out what is buffered. Called at the end of a run and on demand.
+  virtual Result<> flush() { return {}; }
+
+  /// Any thread.
+  [[nodiscard]] virtual DeviceCounters counters() const { return {}; }
+};
+
+}  // namespace weir

@@ -1,0 +1,62 @@
+#pragma once
+// What a rule does, in the form every engine is given. Engines compile it to their own.
+
+#include <cstdint>
+#include <vector>
+
+#include <weir/flow/drop_reason.h>
+#include <weir/flow/encapsulation.h>
+#include <weir/flow/field.h>
+#include <weir/flow/port.h>
+
+namespace weir {
+
+class Counter;
+class Group;
+class Meter;
+
+enum class ActionKind : std::uint8_t {
+  set,            ///< field, value
+  decrement_ttl,
+  push_vlan,      ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,       ///< takes the outer tag
+  encapsulate,    ///< number: index into Rule::tunnels
+  decapsulate,    ///< takes everything up to and with the VXLAN header
+  count,          ///< object: Counter
+  meter,          ///< object: Meter; ends with drop(metered) above the rate
+  mirror,         ///< number: port
+  // The last action of a rule is one of these.
+  output,         ///< number: port
+  flood,          ///< number: VLAN of the domain
+  select,         ///< object: Group
+  reject,         ///< number: IcmpError, mtu above bit 16; reason
+  drop,           ///< reason
+  enter,          ///< number: stage at which the packet is looked up again, or packet stage that gets it
+  trap,           ///< every packet is decided anew
+};
+
+struct Action {
+  ActionKind kind;
+  FieldId field{};
+  ReasonId reason = 0;
+  std::uint32_t number = 0;
+  FieldValue value{};
+  void* object = nullptr;
+};
+
+/// A condition on each packet, tested before the first action. A rule applies to packets that match and pass all.
+enum class GuardKind : std::uint8_t {
+  ttl_above,  ///< TTL > number
+  fits,       ///< L3 length <= number
+  flags,      ///< TCP flags & (number >> 8) == number & 0xff
+};
+
+struct Guard {
+  GuardKind kind;
+  bool expected;  ///< the outcome that the rule is for
+  std::uint32_t number;
+
+  bool operator==(const Guard&) const = default;
+};
+
+}  // namespace weir

@@ -1,0 +1,187 @@
+#pragma once
+// Ordered rules over many fields: the first that matches decides.
+//
+// A tuple space: rules with the same (coarsened) mask share a hash table, and the tables are tried in the order of the
+// best rule each holds. Masks are coarsened as in TupleMerge (Daly et al., 2019), prefixes to multiples of 8 bits, so
+// that a few tables hold rules of many lengths; a bucket that grows too long falls back to the exact mask.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <weir/base/published.h>
+#include <weir/flow/match.h>
+
+namespace weir {
+
+namespace classifier_detail {
+
+/// A mask whose address prefixes are cut to a multiple of 8 bits and whose partial ports are left out.
+Key coarse(const Key& mask);
+
+std::uint64_t hash(const Key& key, const Key& mask);
+
+}  // namespace classifier_detail
+
+/// From matches to A. Looked up through a Flow only, changed through an Update only. `order`: the lower, the earlier;
+/// one rule per order. Look-ups take no lock; an update copies the table it touches.
+template <class A>
+class Classifier {
+ public:
+  using Value = A;
+
+  Classifier(std::string name, Epochs& epochs, std::uint64_t bit)
+      : name_(std::move(name)), state_(bit), tuples_(epochs, {}) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::size_t size() const { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Flow;
+  friend class Update;
+  template <class T>
+  friend class ClassifierTester;
+
+  struct Rule {
+    std::uint32_t order;
+    Match match;
+    A action;
+  };
+  using RulePtr = std::shared_ptr<const Rule>;
+  struct Tuple {
+    Key mask;
+    std::uint32_t best = ~std::uint32_t{0};
+    std::unordered_map<std::uint64_t, std::vector<RulePtr>> buckets;  // each sorted by order
+    std::size_t size = 0;
+  };
+  using TuplePtr = std::shared_ptr<const Tuple>;
+  using Tuples = std::vector<TuplePtr>;  // sorted by best
+
+  static constexpr std::size_t bucket_limit = 8;
+
+  struct Found {
+    const A* action;  ///< until the caller's next quiescent state
+    Key consulted;    ///< every packet that agrees on these bits finds the same
+  };
+
+  Found lookup(const Key& key) const {
+    Found found{nullptr, {}};
+    std::uint32_t best = ~std::uint32_t{0};
+    for (const TuplePtr& tuple : tuples_.read()) {
+      if (tuple->best >= best) {
+        break;
+      }
+      found.consulted = found.consulted | tuple->mask;
+      const auto bucket = tuple->buckets.find(classifier_detail::hash(key, tuple->mask));
+      if (bucket == tuple->buckets.end()) {
+        continue;
+      }
+      for (const RulePtr& rule : bucket->second) {
+        if (rule->order >= best) {
+          break;
+        }
+        const Key& mask = rule->match.mask();
+        const std::size_t word = first_difference(key, *rule);
+        if (word == Key::words) {
+          found.consulted = found.consulted | mask;
+          found.action = &rule->action;
+          best = rule->order;
+          break;
+        }
+        // One differing word proves that the rule does not match.
+        found.consulted.set_word(word, found.consulted.word(word) | mask.word(word));
+      }
+    }
+    return found;
+  }
+
+  static std::size_t first_difference(const Key& key, const Rule& rule) {
+    std::size_t word = 0;
+    while (word < Key::words &&
+           ((key.word(word) ^ rule.match.value().word(word)) & rule.match.mask().word(word)) == 0) {
+      ++word;
+    }
+    return word;
+  }
+
+  static TuplePtr with(const Tuple& tuple, const RulePtr& rule) {
+    auto copy = std::make_shared<Tuple>(tuple);
+    auto& bucket = copy->buckets[classifier_detail::hash(rule->match.value(), copy->mask)];
+    bucket.insert(std::ranges::upper_bound(bucket, rule->order, {}, &Rule::order), rule);
+    copy->best = std::min(copy->best, rule->order);
+    ++copy->size;
+    return copy;
+  }
+
+  static TuplePtr without(const Tuple& tuple, const Rule& rule) {
+    auto copy = std::make_shared<Tuple>(tuple);
+    const auto bucket = copy->buckets.find(classifier_detail::hash(rule.match.value(), copy->mask));
+    std::erase_if(bucket->second, [&](const RulePtr& other) { return other->order == rule.order; });
+    if (bucket->second.empty()) {
+      copy->buckets.erase(bucket);
+    }
+    --copy->size;
+    copy->best = ~std::uint32_t{0};
+    for (const auto& [hash, rules] : copy->buckets) {
+      copy->best = std::min(copy->best, rules.front()->order);
+    }
+    return copy;
+  }
+
+  [[nodiscard]] RulePtr at(std::uint32_t order) const {
+    const auto place = rules_.find(order);
+    return place != rules_.end() ? place->second : nullptr;
+  }
+
+  // Control: sets or, with null, removes the rule at `order`; returns what was there. The caller revokes afterwards.
+  RulePtr put(std::uint32_t order, const RulePtr& rule) {
+    Tuples tuples = tuples_.read();
+    const RulePtr before = at(order);
+    if (before != nullptr) {
+      const auto place = std::ranges::find_if(tuples, [&](const TuplePtr& t) {
+        const auto bucket = t->buckets.find(classifier_detail::hash(before->match.value(), t->mask));
+        return covers(before->match.mask(), t->mask) && bucket != t->buckets.end() &&
+               std::ranges::find(bucket->second, before) != bucket->second.end();
+      });
+      *place = without(**place, *before);
+      if ((*place)->size == 0) {
+        tuples.erase(place);
+      }
+      rules_.erase(order);
+    }
+    if (rule != nullptr) {
+      add(tuples, rule);
+      rules_[order] = rule;
+    }
+    std::ranges::stable_sort(tuples, {}, [](const TuplePtr& t) { return t->best; });
+    tuples_.publish(std::move(tuples));
+    size_.store(rules_.size(), std::memory_order_relaxed);
+    state_.changed();
+    return before;
+  }
+
+  static void add(Tuples& tuples, const RulePtr& rule) {
+    for (const Key& mask : {classifier_detail::coarse(rule->match.mask()), rule->match.mask()}) {
+      const auto place = std::ranges::find_if(tuples, [&](const TuplePtr& t) { return t->mask == mask; });
+      if (place == tuples.end()) {
+        tuples.push_back(with(Tuple{mask}, rule));
+        return;
+      }
+      const auto bucket = (*place)->buckets.find(classifier_detail::hash(rule->match.value(), mask));
+      if (bucket == (*place)->buckets.end() || bucket->second.size() < bucket_limit || mask == rule->match.mask()) {
+        *place = with(**place, rule);
+        return;
+      }
+    }
+  }
+
+  std::string name_;
+  RegionState state_;
+  Published<Tuples> tuples_;
+  std::unordered_map<std::uint32_t, RulePtr> rules_;  // control side
+  std::atomic<std::size_t> size_{0};
+};
+
+}  // namespace weir

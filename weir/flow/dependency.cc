@@ -1,0 +1,73 @@
+#include <weir/flow/dependency.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace weir {
+
+void Dependents::fold(const DependencyLink& link) {
+  if (link.refreshed != nullptr) {
+    link.refreshed->touch(link.token, link.rule->last_used.load(std::memory_order_relaxed));
+  }
+}
+
+std::size_t Dependents::changed() {
+  ++generation_;
+  std::size_t cleared = 0;
+  for (DependencyLink* link = first_; link != nullptr;) {
+    DependencyLink* next = link->next;
+    cleared += link->rule->valid.exchange(0, std::memory_order_acq_rel);
+    fold(*link);
+    link->previous = link->next = nullptr;
+    std::atomic_ref(link->list).store(nullptr, std::memory_order_release);
+    link = next;
+  }
+  first_ = nullptr;
+  return cleared;
+}
+
+bool Dependents::link(DependencyLink& link, std::uint32_t generation) {
+  const std::lock_guard guard(lock_);
+  if (generation != generation_) {
+    return false;
+  }
+  std::atomic_ref(link.list).store(this, std::memory_order_relaxed);
+  link.previous = nullptr;
+  link.next = first_;
+  if (first_ != nullptr) {
+    first_->previous = &link;
+  }
+  first_ = &link;
+  return true;
+}
+
+void Dependents::unlink(DependencyLink& link) {
+  // `list` is set to null by `changed` under the lock; the pointer read here without it is only a first guess at which
+  // lock to take.
+  Dependents* list = std::atomic_ref(link.list).load(std::memory_order_acquire);
+  if (list == nullptr) {
+    return;
+  }
+  const std::lock_guard guard(list->lock_);
+  if (link.list == nullptr) {
+    return;
+  }
+  fold(link);
+  (link.previous != nullptr ? link.previous->next : list->first_) = link.next;
+  if (link.next != nullptr) {
+    link.next->previous = link.previous;
+  }
+  std::atomic_ref(link.list).store(nullptr, std::memory_order_relaxed);
+}
+
+Nanoseconds Dependents::last_used(const Refreshable& refreshed, std::uint32_t token) const {
+  Nanoseconds latest = 0;
+  for (const DependencyLink* link = first_; link != nullptr; link = link->next) {
+    if (link->refreshed == &refreshed && link->token == token) {
+      latest = std::max(latest, link->rule->last_used.load(std::memory_order_relaxed));
+    }
+  }
+  return latest;
+}
+
+}  // namespace weir

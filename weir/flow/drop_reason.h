@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weir {
+
+/// Why a packet was dropped. Stages define their own as constants; the name is what counters and traces show.
+struct DropReason {
+  std::string_view name;  ///< snake_case; lives as long as the node
+  std::string_view help;  ///< a sentence
+};
+
+/// A reason's number on its node: State::reason.
+using ReasonId = std::uint16_t;
+
+/// The most reasons of one node; those beyond share the last.
+inline constexpr unsigned max_reasons = 256;
+
+/// The runtime's own, in the order of their numbers.
+namespace drop {
+enum Builtin : ReasonId {
+  unconnected,
+  port_unknown,
+  port_down,
+  output_full,
+  no_member,
+  flood_empty,
+  metered,
+  stage_error,
+  unrewritable,
+  loop_limit,
+  no_headroom,
+  no_frames,
+  decision_budget,
+  not_a_tunnel,
+  tunnel_ecn,
+  builtin_count,
+};
+inline constexpr DropReason builtin[builtin_count] = {
+    {"unconnected", "a stage passed the packet on, and nothing is connected there"},
+    {"port_unknown", "sent to a port that the node does not have"},
+    {"port_down", "sent to a port that is down"},
+    {"output_full", "the device took no more packets"},
+    {"no_member", "a select group without members"},
+    {"flood_empty", "a flood domain without another port"},
+    {"metered", "above a meter's rate"},
+    {"stage_error", "a stage made a programming error; the log names it"},
+    {"unrewritable", "a rewrite that needs bytes the packet does not hold (a fragment of SCTP)"},
+    {"loop_limit", "passed through the graph too often"},
+    {"no_headroom", "no room in front of the packet for another header"},
+    {"no_frames", "the frame pool ran out"},
+    {"decision_budget", "too many packets of new flows from this port"},
+    {"not_a_tunnel", "decapsulation of a packet that is not encapsulated"},
+    {"tunnel_ecn", "congestion was marked on a packet that cannot carry the mark (RFC 6040, section 4.2)"},
+};
+}  // namespace drop
+
+/// The ICMP message that goes back for a rejected packet.
+enum class IcmpError : std::uint8_t { time_exceeded, no_route, prohibited, port_unreachable, too_big };
+
+/// A refusal: the packet is dropped for `reason`, and its sender told, within a rate.
+struct Reject {
+  IcmpError icmp;
+  DropReason reason;
+  std::uint16_t mtu = 0;  ///< for too_big
+};
+
+inline constexpr Reject time_exceeded{IcmpError::time_exceeded, {"time_exceeded", "its time to live ran out"}};
+inline constexpr Reject no_route{IcmpError::no_route, {"no_route", "no route to its destination"}};
+inline constexpr Reject prohibited{IcmpError::prohibited, {"prohibited", "refused by a policy"}};
+inline constexpr Reject too_big(std::uint16_t mtu) {
+  return {IcmpError::too_big, {"too_big", "longer than the MTU of its way"}, mtu};
+}
+
+}  // namespace weir

@@ -1,0 +1,225 @@
+#pragma once
+// What a flow stage sees: a packet's fields and the node's state, every look at them recorded.
+//
+// `Flow` is an interface with two implementations: the traced one, whose record becomes a rule, and the reference
+// engine's direct one, which just reads and changes bytes. Stages cannot tell them apart.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <weir/flow/encapsulation.h>
+#include <weir/flow/maybe.h>
+#include <weir/flow/predicate.h>
+#include <weir/flow/state.h>
+#include <weir/flow/verdict.h>
+
+namespace weir {
+
+class FlowStage;
+class PacketStage;
+
+/// A programming error in a stage. Whoever runs the stage drops the packet (stage_error) and reports it once.
+struct StageError {
+  std::string message;
+};
+/// A rewrite that this packet's bytes do not allow (drop: unrewritable).
+struct Unrewritable {};
+
+/// One packet's decision. Lives for one `decide`; what it returns by pointer or reference lives as long.
+/// All functions that name a field or layer consult the packet's layout.
+class Flow {
+ public:
+  virtual ~Flow() = default;
+  Flow() = default;
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  // ---- The packet ----
+
+  /// The port that the packet came in by.
+  virtual PortId ingress() = 0;
+
+  /// The field's value, absent if the packet has no such field. After a `set`, the value set.
+  template <class T>
+  Maybe<T> operator[](Field<T> field) {
+    FieldValue value;
+    if (!peek(field.id, value)) {
+      return {};
+    }
+    FieldValue all;
+    all.bytes.fill(0xff);
+    consult(field.id, all);
+    return from_field<T>(value);
+  }
+
+  bool has(Layer layer) { return weir::has(layer, layout()); }
+
+  /// Whether the field is there and `predicate` holds: below, equals, multicast, inside. Consults what proves it.
+  template <class T, class Predicate>
+  bool test(Field<T> field, const Predicate& predicate) {
+    FieldValue value;
+    if (!peek(field.id, value)) {
+      return false;
+    }
+    const Tested tested = predicate.test(value, value_bytes(field.id, layout()));
+    consult(field.id, tested.proof);
+    return tested.holds;
+  }
+  /// TCP flags, as a guard: every packet is checked, none is matched on them. False without TCP.
+  bool test(Field<std::uint8_t> field, Flags flags) {
+    return field.id == FieldId::tcp_flags && layout().l4() == L4::tcp && test_flags(flags);
+  }
+
+  // ---- State ----
+
+  template <class K, class V>
+  const V* lookup(const Table<K, V>& table, const std::type_identity_t<K>& key) {
+    const auto found = table.lookup(key);
+    depend(found.dependency);
+    return found.present ? keep(found.value) : nullptr;
+  }
+
+  /// Longest-prefix match on the packet's address; consults the bits that were walked. Null without IP or a match.
+  template <class V>
+  const V* lookup(const Prefixes<V>& prefixes, Field<IpAddress> field) {
+    FieldValue value;
+    if (!peek(field.id, value)) {
+      return nullptr;
+    }
+    const std::uint32_t generation = prefixes.state_.generation();
+    const auto found = prefixes.lookup(from_field<IpAddress>(value));
+    FieldValue walked;
+    walked.bytes.fill(0xff);
+    walked.bytes = IpPrefix(Ipv6Address{walked.bytes}, found.depth).address.bytes;
+    const bool opaque = consult(field.id, walked);
+    depend({&prefixes.state_, generation, opaque});
+    return found.value;
+  }
+
+  /// The first of the ordered rules that matches the packet; consults what was compared. Null if none does.
+  template <class A>
+  const A* match(const Classifier<A>& classifier) {
+    const std::uint32_t generation = classifier.state_.generation();
+    const auto found = classifier.lookup(key());
+    const bool opaque = consult_key(found.consulted);
+    depend({&classifier.state_, generation, opaque});
+    return found.action;
+  }
+
+  template <class T>
+  const T& read(const Versioned<T>& versioned) {
+    KeyedDependency dependency{&versioned.dependents_, 0};
+    {
+      const std::lock_guard guard(versioned.dependents_.lock());
+      dependency.generation = versioned.dependents_.generation();
+    }
+    const T& value = versioned.value_.read();
+    depend(dependency);
+    return value;
+  }
+
+  /// Notes that `key` was seen with `value`. An entry that is there has its age renewed, by each packet of this flow.
+  template <class K, class V>
+  Learned learn(Table<K, V>& table, const std::type_identity_t<K>& key, const std::type_identity_t<V>& value) {
+    const auto learned = table.learn(key, value, now());
+    if (learned.outcome == Learned::added || learned.outcome == Learned::moved) {
+      took_effect();
+    }
+    depend(learned.dependency);
+    return learned.outcome;
+  }
+
+  // ---- Conditions of each packet ----
+
+  /// Takes one off the TTL or hop limit; false, and nothing changed, if it would not survive (TTL 0 or 1). A guard.
+  virtual bool decrement_ttl() = 0;
+
+  /// Whether the packet, as rewritten so far, is at most `mtu` bytes from the L3 header on. A guard.
+  virtual bool fits(std::uint32_t mtu) = 0;
+
+  // ---- Actions, in order ----
+
+  template <class T>
+  void set(Field<T> field, std::type_identity_t<T> value) {
+    set_field(field.id, to_field<T>(value));
+  }
+  void translate(const Nat& nat);
+  /// A new outer tag: priority (3 bits), drop eligible (1), identifier (12). At most two tags.
+  virtual void push_vlan(std::uint16_t control) = 0;
+  virtual void pop_vlan() = 0;
+  /// Puts an Ethernet, IP, UDP and VXLAN header around the packet. After it, no field can be read or set.
+  virtual void encapsulate(const Vxlan& vxlan) = 0;
+  /// Takes the headers up to and with VXLAN off. After it no field can be read or set; with next() or to(), the inner
+  /// packet is looked up at the next stage.
+  virtual void decapsulate() = 0;
+  virtual void count(Counter& counter) = 0;
+  virtual void meter(Meter& meter) = 0;
+  virtual void mirror(PortId port) = 0;
+
+  /// This packet's decision must not be kept: every packet of the flow is decided.
+  virtual void every_packet() = 0;
+
+  // ---- Verdicts ----
+
+  Verdict next() { return {Verdict::Kind::next}; }
+  Verdict to(const FlowStage& stage);
+  Verdict to(const PacketStage& stage);
+  Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
+  /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
+  Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }
+  /// To the group's member for this flow. After it, no field can be read.
+  Verdict select(Group& group) {
+    close("select");
+    return {Verdict::Kind::select, 0, 0, &group};
+  }
+  Verdict select(const NextHops& hops);
+  Verdict drop(const DropReason& reason) { return {Verdict::Kind::drop, 0, state().reason(reason)}; }
+  Verdict reject(const Reject& reject) {
+    return {Verdict::Kind::reject, static_cast<std::uint32_t>(reject.icmp) | std::uint32_t{reject.mtu} << 16U,
+            state().reason(reject.reason)};
+  }
+
+ protected:
+  // What an implementation provides. `consult` and `consult_key` say whether any of the bits had been rewritten.
+  virtual State& state() = 0;
+  virtual Nanoseconds now() const = 0;
+  virtual Layout layout() = 0;
+  virtual bool peek(FieldId field, FieldValue& value) = 0;
+  virtual bool consult(FieldId field, const FieldValue& mask) = 0;
+  virtual Key key() = 0;
+  virtual bool consult_key(const Key& mask) = 0;
+  virtual bool test_flags(Flags flags) = 0;
+  virtual void set_field(FieldId field, const FieldValue& value) = 0;
+  virtual void depend(const KeyedDependency& dependency) = 0;
+  virtual void depend(const RegionDependency& dependency) = 0;
+  /// State was changed by this decision: the next packet of the flow will not find it as this one did.
+  virtual void took_effect() = 0;
+  /// No field may be read from here on.
+  virtual void close(const char* by) = 0;
+  virtual std::uint32_t stage_number(const void* stage) = 0;
+
+  /// Forgets what look-ups returned.
+  void forget() { used_ = 0; overflow_.clear(); }
+
+ private:
+  template <class V>
+  const V* keep(const V& value) {
+    static_assert(alignof(V) <= 16);
+    const std::size_t at = (used_ + alignof(V) - 1) / alignof(V) * alignof(V);
+    if (at + sizeof(V) > sizeof arena_) {
+      overflow_.push_back(std::make_unique<std::byte[]>(sizeof(V)));
+      return new (overflow_.back().get()) V(value);
+    }
+    used_ = at + sizeof(V);
+    return new (arena_ + at) V(value);
+  }
+
+  alignas(16) std::byte arena_[512];
+  std::size_t used_ = 0;
+  std::vector<std::unique_ptr<std::byte[]>> overflow_;
+};
+
+}  // namespace weir

@@ -1,0 +1,362 @@
+#include <weir/flow/traced_flow.h>
+
+#include <algorithm>
+#include <exception>
+
+#include <weir/packet/ethernet.h>
+
+namespace weir {
+
+namespace {
+
+constexpr unsigned stage_hops_limit = 64;
+
+}  // namespace
+
+void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds now) {
+  forget();
+  rule_.clear();
+  now_ = now;
+  original_ = current_ = key;
+  rewritten_ = consulted_ = Key{};
+  layout_consulted_ = false;
+  tag_origin_ = {0, 1};
+  tags_changed_ = false;
+  ttl_taken_ = 0;
+  ttl_set_ = false;
+  l3_length_ = facts.l3_length;
+  length_added_ = 0;
+  closed_by_ = nullptr;
+  decapsulated_ = false;
+  trap_ = false;
+  stage_ = key.stage;
+  try {
+    run();
+  } catch (const StageError& error) {
+    state_.report(pipeline_.stages[stage_].name, error.message);
+    finish_drop(drop::stage_error);
+  } catch (const Unrewritable&) {
+    finish_drop(drop::unrewritable);
+  } catch (const std::exception& error) {
+    state_.report(pipeline_.stages[stage_].name, error.what());
+    finish_drop(drop::stage_error);
+    rule_.not_cacheable = "the stage threw an exception";
+  }
+  if (trap_) {
+    rule_.not_cacheable = "the stage asked for every packet";
+  }
+  set_match();
+}
+
+void TracedFlow::run() {
+  for (unsigned hops = 0; hops < stage_hops_limit; ++hops) {
+    const Pipeline::Node& node = pipeline_.stages[stage_];
+    if (node.packet != nullptr) {
+      act({.kind = ActionKind::enter, .number = stage_});
+      return;
+    }
+    rule_.stages |= std::uint64_t{1} << std::min<unsigned>(stage_, 63);
+    const Verdict verdict = node.flow->decide(*this);
+    std::uint32_t next = Pipeline::nowhere;
+    if (verdict.kind == Verdict::Kind::next) {
+      next = node.outputs.empty() ? Pipeline::nowhere : node.outputs[0];
+    } else if (verdict.kind == Verdict::Kind::to) {
+      next = verdict.number;
+    } else {
+      finish(verdict);
+      return;
+    }
+    if (next == Pipeline::nowhere) {
+      finish({Verdict::Kind::drop, 0, drop::unconnected});
+      return;
+    }
+    if (decapsulated_) {
+      act({.kind = ActionKind::enter, .number = next});
+      return;
+    }
+    stage_ = static_cast<std::uint8_t>(next);
+  }
+  finish({Verdict::Kind::drop, 0, drop::loop_limit});
+}
+
+void TracedFlow::finish(const Verdict& verdict) {
+  switch (verdict.kind) {
+    case Verdict::Kind::output:
+      return act({.kind = ActionKind::output, .number = verdict.number});
+    case Verdict::Kind::flood:
+      return act({.kind = ActionKind::flood, .number = verdict.number});
+    case Verdict::Kind::select:
+      return act({.kind = ActionKind::select, .object = verdict.group});
+    case Verdict::Kind::reject:
+      require_open("reject");
+      return act({.kind = ActionKind::reject, .reason = verdict.reason, .number = verdict.number});
+    case Verdict::Kind::drop:
+      return act({.kind = ActionKind::drop, .reason = verdict.reason});
+    case Verdict::Kind::next:
+    case Verdict::Kind::to:
+      break;  // not final
+  }
+}
+
+// A decision that failed does nothing but drop.
+void TracedFlow::finish_drop(ReasonId reason) {
+  rule_.actions.clear();
+  rule_.tunnels.clear();
+  act({.kind = ActionKind::drop, .reason = reason});
+}
+
+void TracedFlow::set_match() {
+  rule_.mask = consulted_;
+  rule_.mask.stage = 0xff;
+  if (layout_consulted_) {
+    rule_.mask.layout = 0xffff;
+  }
+  rule_.value = original_ & rule_.mask;
+}
+
+PortId TracedFlow::ingress() {
+  consulted_.ingress = 0xffff;
+  return PortId{original_.ingress};
+}
+
+Layout TracedFlow::layout() {
+  require_open("a look at the packet");
+  layout_consulted_ = true;
+  return Layout{current_.layout};
+}
+
+bool TracedFlow::peek(FieldId field, FieldValue& value) {
+  const Layout now = layout();
+  if (!present(field, now)) {
+    return false;
+  }
+  value = extract(field, current_);
+  return true;
+}
+
+bool TracedFlow::consult(FieldId field, const FieldValue& mask) {
+  if (field == FieldId::eth_type && Layout{current_.layout}.l3() != L3::none) {
+    return false;  // told by the layout
+  }
+  FieldValue sized = mask;
+  if (spec(field).bytes == 16 && Layout{current_.layout}.l3() != L3::ipv6) {
+    std::fill(sized.bytes.begin() + 4, sized.bytes.end(), 0);
+  }
+  Key bits;
+  deposit(field, sized, bits);
+  return consult_key(bits);
+}
+
+Key TracedFlow::key() {
+  layout();
+  return current_;
+}
+
+bool TracedFlow::consult_key(const Key& mask) {
+  Key fresh;
+  bool opaque = tags_changed_ && ((mask.layout & Layout::tags_mask) != 0);
+  for (std::size_t i = 0; i < Key::words; ++i) {
+    fresh.set_word(i, mask.word(i) & ~rewritten_.word(i));
+    opaque = opaque || (mask.word(i) & rewritten_.word(i)) != 0;
+  }
+  fresh.stage = 0;
+  if (ttl_taken_ != 0 && mask.ttl != 0 && !ttl_set_) {
+    fresh.ttl = 0xff;  // the difference depends on all bits
+    opaque = true;
+  }
+  if (tags_changed_) {
+    // Bits of a tag are bits of the tag it was.
+    const std::array wanted{fresh.vlan, fresh.vlan_inner};
+    fresh.vlan = fresh.vlan_inner = {};
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      if (wanted[slot] == std::array<std::uint8_t, 2>{}) {
+        continue;
+      }
+      opaque = true;
+      auto& to = tag_origin_[slot] == 0 ? fresh.vlan : fresh.vlan_inner;
+      if (tag_origin_[slot] >= 0) {
+        to[0] |= wanted[slot][0];
+        to[1] |= wanted[slot][1];
+      }
+    }
+  }
+  if (fresh.layout != 0) {
+    layout_consulted_ = true;
+    fresh.layout = 0;
+  }
+  consulted_ = consulted_ | fresh;
+  return opaque;
+}
+
+void TracedFlow::depend(const KeyedDependency& dependency) {
+  if (rule_.keyed.size() == Rule::keyed_limit) {
+    rule_.not_cacheable = "it looked up more than 24 keys";
+    return;
+  }
+  rule_.keyed.push_back(dependency);
+}
+
+bool TracedFlow::guard(GuardKind kind, std::uint32_t number, bool holds) {
+  const Guard guard{kind, holds, number};
+  if (std::ranges::find(rule_.guards, guard) == rule_.guards.end()) {
+    if (rule_.guards.size() == Rule::guard_limit) {
+      rule_.not_cacheable = "it has more than 4 guards";
+    } else {
+      rule_.guards.push_back(guard);
+    }
+  }
+  return holds;
+}
+
+bool TracedFlow::test_flags(Flags flags) {
+  const bool holds = (original_.tcp_flags & flags.mask) == flags.wanted;
+  return guard(GuardKind::flags, std::uint32_t{flags.mask} << 8U | flags.wanted, holds);
+}
+
+bool TracedFlow::decrement_ttl() {
+  if (!layout().ip()) {
+    throw StageError{"decrement_ttl on a packet without IP; ask has(layers::ip) first"};
+  }
+  if (ttl_set_) {
+    if (current_.ttl <= 1) {
+      return false;
+    }
+  } else if (!guard(GuardKind::ttl_above, ttl_taken_ + 1, original_.ttl > ttl_taken_ + 1)) {
+    return false;
+  }
+  --current_.ttl;
+  ++ttl_taken_;
+  act({.kind = ActionKind::decrement_ttl});
+  return true;
+}
+
+bool TracedFlow::fits(std::uint32_t mtu) {
+  if (decapsulated_) {
+    throw StageError{"fits after decapsulate; ask in the next stage"};
+  }
+  layout_consulted_ = true;
+  const std::int64_t limit = std::int64_t{mtu} - length_added_;
+  if (limit < 0) {
+    return false;
+  }
+  return guard(GuardKind::fits, static_cast<std::uint32_t>(limit), l3_length_ <= limit);
+}
+
+void TracedFlow::set_field(FieldId field, const FieldValue& value) {
+  require_open("a set");
+  const FieldSpec& s = spec(field);
+  const Layout now = layout();
+  if (!s.settable) {
+    throw StageError{fmt::format("{} cannot be set", s.name)};
+  }
+  if (!present(field, now)) {
+    throw StageError{fmt::format("set of {} on a packet that has none; ask first", s.name)};
+  }
+  const bool address = s.bytes == 16;
+  if (address && value.v6 != (now.l3() == L3::ipv6)) {
+    throw StageError{fmt::format("set of {} to an address of the other family", s.name)};
+  }
+  if ((field == FieldId::l4_src_port || field == FieldId::l4_dst_port) && now.l4() == L4::sctp && now.fragment()) {
+    throw Unrewritable{};
+  }
+  deposit(field, value, current_);
+  FieldValue all;
+  all.bytes.fill(0xff);
+  deposit(field, all, rewritten_);
+  ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
+  act({.kind = ActionKind::set, .field = field, .value = value});
+}
+
+// Tags can only be pushed or popped where the parser sees all of them: what it would find behind the last one must not
+// depend on how many there are.
+void TracedFlow::require_plain_tags() {
+  const Maybe<std::uint16_t> type = (*this)[eth::type];
+  if (!type) {
+    throw StageError{"a VLAN tag pushed or popped on a packet without Ethernet"};
+  }
+  if (*type == ethertype::vlan || *type == ethertype::service_vlan) {
+    throw Unrewritable{};
+  }
+}
+
+void TracedFlow::push_vlan(std::uint16_t control) {
+  require_open("push_vlan");
+  require_plain_tags();
+  Layout now = layout();
+  if (now.tags() == 2) {
+    throw StageError{"push_vlan on a packet with two tags"};
+  }
+  current_.vlan_inner = current_.vlan;
+  rewritten_.vlan_inner = rewritten_.vlan;
+  tag_origin_[1] = tag_origin_[0];
+  store_big<std::uint16_t>(current_.vlan.data(), control);
+  rewritten_.vlan = {0xff, 0xff};
+  tag_origin_[0] = -1;
+  now.set_tags(now.tags() + 1);
+  current_.layout = now.bits;
+  tags_changed_ = true;
+  act({.kind = ActionKind::push_vlan, .number = control});
+}
+
+void TracedFlow::pop_vlan() {
+  require_open("pop_vlan");
+  require_plain_tags();
+  Layout now = layout();
+  if (now.tags() == 0) {
+    throw StageError{"pop_vlan on a packet without a tag; ask has(layers::vlan) first"};
+  }
+  current_.vlan = current_.vlan_inner;
+  rewritten_.vlan = rewritten_.vlan_inner;
+  tag_origin_[0] = tag_origin_[1];
+  current_.vlan_inner = {};
+  rewritten_.vlan_inner = {};
+  tag_origin_[1] = -1;
+  now.set_tags(now.tags() - 1);
+  current_.layout = now.bits;
+  tags_changed_ = true;
+  act({.kind = ActionKind::pop_vlan});
+}
+
+void TracedFlow::encapsulate(const Vxlan& vxlan) {
+  require_open("encapsulate");
+  if (vxlan.src.v6 != vxlan.dst.v6 || vxlan.vni >= 1U << 24U) {
+    throw StageError{"encapsulate with addresses of two families, or a VNI beyond 24 bits"};
+  }
+  const Layout now = layout();
+  if (!now.ethernet()) {
+    throw StageError{"encapsulate on a packet without Ethernet"};
+  }
+  // From the inner Ethernet header on, all becomes payload of UDP.
+  length_added_ += static_cast<std::int32_t>(14 + 4 * now.tags() + (vxlan.src.v6 ? 40 : 20) + 8 + 8);
+  act({.kind = ActionKind::encapsulate, .number = static_cast<std::uint32_t>(rule_.tunnels.size())});
+  rule_.tunnels.push_back(vxlan);
+  close("encapsulate");
+}
+
+void TracedFlow::decapsulate() {
+  require_open("decapsulate");
+  const Layout now = layout();
+  if (!now.vxlan()) {
+    throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
+  }
+  act({.kind = ActionKind::decapsulate});
+  decapsulated_ = true;
+  close("decapsulate");
+}
+
+void TracedFlow::require_open(const char* what) const {
+  if (closed_by_ != nullptr) {
+    throw StageError{fmt::format("{} after {}", what, closed_by_)};
+  }
+}
+
+std::uint32_t TracedFlow::stage_number(const void* stage) {
+  for (std::size_t i = 0; i < pipeline_.stages.size(); ++i) {
+    if (pipeline_.stages[i].flow == stage || pipeline_.stages[i].packet == stage) {
+      return static_cast<std::uint32_t>(i);
+    }
+  }
+  throw StageError{"passed a packet to a stage that is not in the graph"};
+}
+
+}  // namespace weir

@@ -1,0 +1,84 @@
+#pragma once
+// The flow that becomes a rule.
+
+#include <weir/flow/pipeline.h>
+#include <weir/flow/rule.h>
+
+namespace weir {
+
+/// What of the packet itself, beside its key, decides guards.
+struct PacketFacts {
+  std::uint32_t l3_length = 0;
+};
+
+/// Records one decision, from a stage of the pipeline to a final action. Reused for packet after packet; one thread.
+class TracedFlow final : public Flow {
+ public:
+  TracedFlow(State& state, const Pipeline& pipeline) : state_(state), pipeline_(pipeline) {}
+
+  /// Runs the stages from `key.stage` on and leaves the result in `rule()`. The caller is online in the State's epochs.
+  void decide(const Key& key, const PacketFacts& facts, Nanoseconds now);
+
+  [[nodiscard]] const Rule& rule() const { return rule_; }
+
+  PortId ingress() override;
+  bool decrement_ttl() override;
+  bool fits(std::uint32_t mtu) override;
+  void push_vlan(std::uint16_t control) override;
+  void pop_vlan() override;
+  void encapsulate(const Vxlan& vxlan) override;
+  void decapsulate() override;
+  void count(Counter& counter) override { act({.kind = ActionKind::count, .object = &counter}); }
+  void meter(Meter& meter) override { act({.kind = ActionKind::meter, .object = &meter}); }
+  void mirror(PortId port) override { act({.kind = ActionKind::mirror, .number = port.number}); }
+  void every_packet() override { trap_ = true; }
+
+ private:
+  State& state() override { return state_; }
+  Nanoseconds now() const override { return now_; }
+  Layout layout() override;
+  bool peek(FieldId field, FieldValue& value) override;
+  bool consult(FieldId field, const FieldValue& mask) override;
+  Key key() override;
+  bool consult_key(const Key& mask) override;
+  bool test_flags(Flags flags) override;
+  void set_field(FieldId field, const FieldValue& value) override;
+  void depend(const KeyedDependency& dependency) override;
+  void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
+  void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }
+  void close(const char* by) override { closed_by_ = by; }
+  std::uint32_t stage_number(const void* stage) override;
+
+  void act(Action action) { rule_.actions.push_back(action); }
+  void require_open(const char* what) const;
+  void require_plain_tags();
+  bool guard(GuardKind kind, std::uint32_t number, bool holds);
+  void run();
+  void finish(const Verdict& verdict);
+  void finish_drop(ReasonId reason);
+  void set_match();
+
+  State& state_;
+  const Pipeline& pipeline_;
+  Rule rule_;
+  Nanoseconds now_ = 0;
+
+  Key original_;
+  Key current_;    // the packet as rewritten so far
+  Key rewritten_;  // mask: bits of current_ that do not come from original_
+  Key consulted_;  // mask: bits of original_ that the decision saw
+  bool layout_consulted_ = false;
+  // Where the tags in current_ come from: 0 or 1 in original_, -1 pushed by an action.
+  std::array<int, 2> tag_origin_{0, 1};
+  bool tags_changed_ = false;
+  unsigned ttl_taken_ = 0;
+  bool ttl_set_ = false;
+  std::uint32_t l3_length_ = 0;
+  std::int32_t length_added_ = 0;  // to the L3 length, by encapsulation
+  const char* closed_by_ = nullptr;
+  bool decapsulated_ = false;
+  bool trap_ = false;
+  std::uint8_t stage_ = 0;
+};
+
+}  // namespace weir

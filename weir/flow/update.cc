@@ -1,0 +1,88 @@
+#include <weir/flow/update.h>
+
+#include <ranges>
+
+namespace weir {
+
+void Update::set_members(Group& group, std::vector<Member> members) {
+  steps_.push_back([this, &group, members = std::move(members)]() -> Result<> {
+    if (members.size() > Members::limit) {
+      return error("group '{}' cannot have {} members; the limit is {}", group.name(), members.size(), Members::limit);
+    }
+    const Members before = group.members_.read();
+    group.members_.publish(Members(members, before));
+    undo_.push_back([&group, before] { group.members_.publish(before); });
+    return {};
+  });
+}
+
+void Update::set_flood_domain(std::uint16_t vlan, std::vector<PortId> ports) {
+  steps_.push_back([this, vlan, ports = std::move(ports)]() -> Result<> {
+    FloodDomains domains = state_->flood_.read();
+    undo_.push_back([this, before = domains] { state_->flood_.publish(before); });
+    if (ports.empty()) {
+      domains.by_vlan.erase(vlan);
+    } else {
+      domains.by_vlan[vlan] = ports;
+    }
+    state_->flood_.publish(std::move(domains));
+    return {};
+  });
+}
+
+void Update::set_flood_ports(std::vector<PortId> ports) {
+  steps_.push_back([this, ports = std::move(ports)]() -> Result<> {
+    FloodDomains domains = state_->flood_.read();
+    undo_.push_back([this, before = domains] { state_->flood_.publish(before); });
+    domains.all = ports;
+    state_->flood_.publish(std::move(domains));
+    return {};
+  });
+}
+
+void Update::note(std::uint64_t source, std::span<const KeyRegion> regions) {
+  // Many regions are dearer to compare than rules are to decide again.
+  constexpr std::size_t region_limit = 64;
+  auto place = std::ranges::find(noted_, source, &Noted::source);
+  if (place == noted_.end()) {
+    place = noted_.insert(place, {source, {}});
+  }
+  if (place->regions.size() + regions.size() > region_limit) {
+    place->regions.assign(1, KeyRegion{});
+  } else {
+    place->regions.insert(place->regions.end(), regions.begin(), regions.end());
+  }
+}
+
+void Update::revoke_noted(State& state) {
+  for (const Noted& noted : noted_) {
+    report_.rules_cleared += state.revoke(noted.source, noted.regions);
+  }
+  noted_.clear();
+}
+
+Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
+  const std::lock_guard guard(state.update_mutex_);
+  state_ = &state;
+  now_ = now;
+  report_ = {};
+  Result<> result;
+  for (const auto& step : steps_) {
+    result = step();
+    if (!result) {
+      for (const auto& undo : std::views::reverse(undo_)) {
+        undo();
+      }
+      break;
+    }
+  }
+  revoke_noted(state);
+  steps_.clear();
+  undo_.clear();
+  if (!result) {
+    return std::unexpected(result.error());
+  }
+  return report_;
+}
+
+}  // namespace weir

@@ -1,0 +1,172 @@
+#pragma once
+// Control updates: what is asked for is recorded, then applied as one; if a part cannot be done, none of it stays.
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <weir/base/error.h>
+#include <weir/flow/state.h>
+
+namespace weir {
+
+/// What an update did.
+struct UpdateReport {
+  std::size_t rules_cleared = 0;      ///< that now decide again
+  Nanoseconds barrier = 0;            ///< time waited for workers and engines
+};
+
+/// A list of changes. Recorded without effect; `commit` applies them in order. One thread.
+class Update {
+ public:
+  /// Sets an entry that neither learning nor age changes.
+  template <class K, class V>
+  void set(Table<K, V>& table, std::type_identity_t<K> key, std::type_identity_t<V> value) {
+    steps_.push_back([this, &table, key, value] { return put(table, key, value); });
+  }
+  template <class K, class V>
+  void erase(Table<K, V>& table, std::type_identity_t<K> key) {
+    steps_.push_back([this, &table, key] {
+      const auto before = table.lookup(key);
+      const bool pinned = table.pinned(key);
+      report_.rules_cleared += table.erase(key);
+      if (before.present) {
+        undo_.push_back([this, &table, key, before, pinned] {
+          bool full = false;
+          table.set(key, before.value, pinned, now_, full);
+        });
+      }
+      return Result<>{};
+    });
+  }
+
+  template <class V>
+  void set(Prefixes<V>& prefixes, IpPrefix prefix, std::type_identity_t<V> value) {
+    put(prefixes, prefix, std::make_shared<const V>(std::move(value)));
+  }
+  template <class V>
+  void erase(Prefixes<V>& prefixes, IpPrefix prefix) {
+    put(prefixes, prefix, std::shared_ptr<const V>{});
+  }
+
+  /// Replaces the rule at `order`, if there is one.
+  template <class A>
+  void set(Classifier<A>& classifier, std::uint32_t order, Match match, std::type_identity_t<A> action) {
+    using Rule = typename Classifier<A>::Rule;
+    put(classifier, order, std::make_shared<const Rule>(Rule{order, match, std::move(action)}));
+  }
+  template <class A>
+  void erase(Classifier<A>& classifier, std::uint32_t order) {
+    put(classifier, order, typename Classifier<A>::RulePtr{});
+  }
+
+  template <class T>
+  void set(Versioned<T>& versioned, std::type_identity_t<T> value) {
+    steps_.push_back([this, &versioned, value = std::move(value)] {
+      const T before = versioned.value_.read();
+      replace(versioned, value);
+      undo_.push_back([this, &versioned, before] { replace(versioned, before); });
+      return Result<>{};
+    });
+  }
+
+  void set_members(Group& group, std::vector<Member> members);
+
+  /// The ports that a flood of `vlan` reaches; none: all ports again.
+  void set_flood_domain(std::uint16_t vlan, std::vector<PortId> ports);
+  /// The ports that a flood reaches where its VLAN has no list of its own.
+  void set_flood_ports(std::vector<PortId> ports);
+
+  [[nodiscard]] bool empty() const { return steps_.empty(); }
+
+  /// Applies everything at time `now`; on an error, undoes what was done. After it has returned, rules decided on the
+  /// old state are cleared; workers may be in the middle of a batch with them until the caller's barrier.
+  Result<UpdateReport> commit(State& state, Nanoseconds now);
+
+ private:
+  template <class K, class V>
+  Result<> put(Table<K, V>& table, const K& key, const V& value) {
+    const auto before = table.lookup(key);
+    const bool pinned = table.pinned(key);
+    bool full = false;
+    report_.rules_cleared += table.set(key, value, true, now_, full);
+    if (full) {
+      return error("table '{}' is full ({} entries); give it more capacity", table.name(), table.capacity());
+    }
+    undo_.push_back([this, &table, key, before, pinned] {
+      bool ignored = false;
+      if (before.present) {
+        table.set(key, before.value, pinned, now_, ignored);
+      } else {
+        table.erase(key);
+      }
+    });
+    return {};
+  }
+
+  template <class V>
+  void put(Prefixes<V>& prefixes, const IpPrefix& prefix, std::shared_ptr<const V> value) {
+    steps_.push_back([this, &prefixes, prefix, value] {
+      auto before = prefixes.put(prefix, value);
+      revoke(prefixes, prefix);
+      undo_.push_back([this, &prefixes, prefix, before] {
+        prefixes.put(prefix, before);
+        revoke(prefixes, prefix);
+      });
+      return Result<>{};
+    });
+  }
+
+  template <class V>
+  void revoke(Prefixes<V>& prefixes, const IpPrefix& prefix) {
+    const KeyRegion regions[] = {region_of(FieldId::ip_src, prefix), region_of(FieldId::ip_dst, prefix)};
+    note(prefixes.state_.bit(), regions);
+  }
+
+  template <class A>
+  void put(Classifier<A>& classifier, std::uint32_t order, typename Classifier<A>::RulePtr rule) {
+    steps_.push_back([this, &classifier, order, rule] {
+      auto before = classifier.put(order, rule);
+      revoke(classifier, before, rule);
+      undo_.push_back([this, &classifier, order, before, rule] {
+        classifier.put(order, before);
+        revoke(classifier, before, rule);
+      });
+      return Result<>{};
+    });
+  }
+
+  template <class A, class RulePtr>
+  void revoke(Classifier<A>& classifier, const RulePtr& before, const RulePtr& after) {
+    for (const RulePtr& rule : {before, after}) {
+      if (rule != nullptr) {
+        note(classifier.state_.bit(), {{rule->match.region()}});
+      }
+    }
+  }
+
+  template <class T>
+  void replace(Versioned<T>& versioned, const T& value) {
+    // Published before the stripe changes: a trace that reads the old value has the old generation.
+    versioned.value_.publish(value);
+    const std::lock_guard guard(versioned.dependents_.lock());
+    report_.rules_cleared += versioned.dependents_.changed();
+  }
+
+  void note(std::uint64_t source, std::span<const KeyRegion> regions);
+  void revoke_noted(State& state);
+
+  struct Noted {
+    std::uint64_t source;
+    std::vector<KeyRegion> regions;
+  };
+
+  std::vector<std::function<Result<>()>> steps_;
+  std::vector<std::function<void()>> undo_;
+  std::vector<Noted> noted_;
+  State* state_ = nullptr;
+  Nanoseconds now_ = 0;
+  UpdateReport report_;
+};
+
+}  // namespace weir
