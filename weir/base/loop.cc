@@ -127,10 +127,12 @@ void Loop::run() {
 }
 
 void Loop::stop() {
+  const int saved = errno;  // a signal handler must leave it
   stop_.store(true, std::memory_order_release);
   if (!signalled_.exchange(true, std::memory_order_acq_rel)) {
     ::eventfd_write(event_.get(), 1);
   }
+  errno = saved;
 }
 
 std::size_t Loop::poll_once(std::chrono::nanoseconds timeout) {
@@ -288,7 +290,7 @@ bool Loop::wait(Readiness& readiness) {
 
 /// Asks the kernel for the next event only: a descriptor nobody waits for must not wake us. Returns errno, or 0.
 int Loop::arm(int fd, Interest& interest) {
-  const bool known = interest.generation != 0;
+  const std::uint32_t before = interest.generation;
   if (++generation_ == 0) {
     ++generation_;
   }
@@ -296,13 +298,14 @@ int Loop::arm(int fd, Interest& interest) {
   epoll_event wanted{.events = EPOLLONESHOT, .data = {.u64 = tag(fd, generation_)}};
   wanted.events |= interest.reader != nullptr ? EPOLLIN : 0U;
   wanted.events |= interest.writer != nullptr ? EPOLLOUT : 0U;
-  if (::epoll_ctl(epoll_.get(), known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &wanted) == 0) {
+  if (::epoll_ctl(epoll_.get(), before != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &wanted) == 0) {
     return 0;
   }
   // The descriptor may have been closed and its number used again since.
-  if (known && errno == ENOENT && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0) {
+  if (before != 0 && errno == ENOENT && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0) {
     return 0;
   }
+  interest.generation = before;  // what the kernel had registered still holds
   return errno;
 }
 

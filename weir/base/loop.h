@@ -10,6 +10,7 @@
 // There may be any number of loops.
 
 #include <atomic>
+#include <cassert>
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
@@ -58,7 +59,7 @@ class Loop {
   /// The same, but for as long as the handle lives.
   SpawnedTask spawn_scoped(Task<> task);
 
-  /// `co_await loop.sleep(1ms)`: goes on no earlier than that. Zero and less lets everything else that is due run first.
+  /// `co_await loop.sleep(1ms)`: goes on no earlier than that. Zero and less give way to whatever else is due.
   [[nodiscard]] Sleep sleep(std::chrono::nanoseconds duration);
 
   /// `Result<> ready = co_await loop.readable(fd)`: waits until a read from (a write to) `fd` would not block; end of
@@ -87,7 +88,8 @@ class Loop {
   void stop();
 
   /// One turn: waits up to `timeout` (rounded up to milliseconds) for something to do and does what there is. Returns
-  /// how many tasks were resumed and functions called; 0 also if a signal, or `stop`, ended the wait early.
+  /// how many tasks were resumed and functions called. It may return early and with 0: a signal, `stop` and
+  /// housekeeping end the wait too.
   std::size_t poll_once(std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero());
 
   /// For embedding in another loop: a descriptor that is readable when `poll_once` has something to do (timers of a
@@ -152,6 +154,7 @@ class Loop::Sleep final : private WheelTimer {
   void await_suspend(std::coroutine_handle<P> task) {
     root_ = task.promise().root;
     task_ = task;
+    assert(&root_->loop() == &loop_ && "a task waits on the loop it runs on");
     loop_.start_timer(*this, duration_);
   }
   void await_resume() const noexcept {}
@@ -180,6 +183,7 @@ class Loop::Readiness final : private ListHook {
   bool await_suspend(std::coroutine_handle<P> task) {
     root_ = task.promise().root;
     task_ = task;
+    assert(&root_->loop() == &loop_ && "a task waits on the loop it runs on");
     return loop_.wait(*this);
   }
   Result<> await_resume() { return std::move(result_); }

@@ -44,7 +44,6 @@ struct FinalAwaiter {
   void await_resume() const noexcept {}
 };
 
-template <class T>
 class TaskPromiseBase : public PromiseBase {
  public:
   std::suspend_always initial_suspend() noexcept { return {}; }
@@ -63,18 +62,18 @@ class TaskPromiseBase : public PromiseBase {
 };
 
 template <class T>
-class TaskPromise final : public TaskPromiseBase<T> {
+class TaskPromise final : public TaskPromiseBase {
  public:
   std::coroutine_handle<TaskPromise> get_return_object() noexcept {
     return std::coroutine_handle<TaskPromise>::from_promise(*this);
   }
-  template <class V>
+  template <class V = T>
     requires std::convertible_to<V&&, T>
   void return_value(V&& value) {
     value_.emplace(std::forward<V>(value));
   }
   T result() {
-    this->rethrow();
+    rethrow();
     return std::move(*value_);
   }
 
@@ -83,7 +82,7 @@ class TaskPromise final : public TaskPromiseBase<T> {
 };
 
 template <>
-class TaskPromise<void> final : public TaskPromiseBase<void> {
+class TaskPromise<void> final : public TaskPromiseBase {
  public:
   std::coroutine_handle<TaskPromise> get_return_object() noexcept {
     return std::coroutine_handle<TaskPromise>::from_promise(*this);
