@@ -9,6 +9,9 @@
 // A task starts when it is awaited (by another task) or spawned (Loop::spawn), and then runs on that loop's thread.
 // Its parameters live as long as the task, so take by value what the caller may not keep alive. A lambda's captures
 // are not parameters: a capturing lambda that is a coroutine must outlive its task.
+//
+// Do not write co_await inside a conditional expression (`c ? co_await a : co_await b`): g++ 12 destroys its result
+// twice. Use an if statement.
 
 #include <cassert>
 #include <concepts>
