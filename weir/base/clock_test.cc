@@ -1,9 +1,8 @@
+#include <gtest/gtest.h>
 #include <weir/base/clock.h>
 
 #include <chrono>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

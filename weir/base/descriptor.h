@@ -1,9 +1,9 @@
 #pragma once
 // A file descriptor with an owner.
 
-#include <utility>
-
 #include <unistd.h>
+
+#include <utility>
 
 namespace weir {
 

@@ -1,10 +1,8 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
 #include <weir/base/descriptor.h>
 
 #include <utility>
-
-#include <fcntl.h>
-
-#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

@@ -1,9 +1,8 @@
 #include <weir/base/epoch.h>
+#include <weir/base/spin_lock.h>
 
 #include <algorithm>
 #include <thread>
-
-#include <weir/base/spin_lock.h>
 
 namespace weir {
 
@@ -36,9 +35,8 @@ void Epochs::remove(Reader& reader) {
 bool Epochs::passed(std::uint64_t epoch) const {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Reader::online
   const std::lock_guard guard(mutex_);
-  return std::ranges::all_of(readers_, [epoch](const Reader* reader) {
-    return reader->seen_.load(std::memory_order_acquire) >= epoch;
-  });
+  return std::ranges::all_of(
+      readers_, [epoch](const Reader* reader) { return reader->seen_.load(std::memory_order_acquire) >= epoch; });
 }
 
 void Epochs::barrier() {

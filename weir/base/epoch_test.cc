@@ -1,15 +1,13 @@
+#include <gtest/gtest.h>
 #include <weir/base/epoch.h>
+#include <weir/base/published.h>
+#include <weir/base/spin_lock.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include <weir/base/published.h>
-#include <weir/base/spin_lock.h>
 
 namespace weir {
 namespace {
@@ -134,8 +132,8 @@ TEST(EpochScope, HoldsBackReclaimForItsLife) {
   EXPECT_TRUE(destroyed);
 }
 
-// The store-load race of `online` against `barrier`, thousands of times: after the barrier, a reader that the writer did
-// not wait for must not have read the old value. Each round both sides start together.
+// The store-load race of `online` against `barrier`, thousands of times: after the barrier, a reader that the writer
+// did not wait for must not have read the old value. Each round both sides start together.
 TEST(Epochs, OnlineRacesWithBarrier) {
   Epochs epochs;
   Epochs::Reader& reader = epochs.add();
@@ -251,7 +249,8 @@ TEST(Epochs, ReadersNeverSeeFreedMemory) {
   EXPECT_EQ(epochs.reclaim(), 0U);
 }
 
-// The design's promise is microseconds; the limit here only catches a barrier that sleeps or waits for a scheduler tick.
+// The design's promise is microseconds; the limit here only catches a barrier that sleeps or waits for a scheduler
+// tick.
 TEST(Epochs, BarrierIsFastWithAPollingReader) {
   if (std::thread::hardware_concurrency() < 2) {
     GTEST_SKIP() << "reader and writer need a core each";

@@ -1,3 +1,4 @@
+#include <gtest/gtest.h>
 #include <weir/base/hash.h>
 
 #include <algorithm>
@@ -6,8 +7,6 @@
 #include <new>
 #include <set>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

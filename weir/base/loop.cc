@@ -1,3 +1,6 @@
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <weir/base/loop.h>
 
 #include <algorithm>
@@ -8,15 +11,12 @@
 #include <system_error>
 #include <utility>
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
-
 namespace weir {
 
 namespace {
 
-/// What epoll gives back: the descriptor, and which of our requests for it this answers. Generation 0 is the loop's own.
+/// What epoll gives back: the descriptor, and which of our requests for it this answers. Generation 0 is the loop's
+/// own.
 std::uint64_t tag(int fd, std::uint32_t generation) {
   return (std::uint64_t{generation} << 32U) | static_cast<std::uint32_t>(fd);
 }

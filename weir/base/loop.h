@@ -9,6 +9,14 @@
 // and after it ended, for its creator). Code that runs on the loop must not wait for anything, and must not poll.
 // There may be any number of loops.
 
+#include <weir/base/clock.h>
+#include <weir/base/descriptor.h>
+#include <weir/base/error.h>
+#include <weir/base/list.h>
+#include <weir/base/spawned_task.h>
+#include <weir/base/task.h>
+#include <weir/base/timer_wheel.h>
+
 #include <atomic>
 #include <cassert>
 #include <chrono>
@@ -21,14 +29,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include <weir/base/clock.h>
-#include <weir/base/descriptor.h>
-#include <weir/base/error.h>
-#include <weir/base/list.h>
-#include <weir/base/spawned_task.h>
-#include <weir/base/task.h>
-#include <weir/base/timer_wheel.h>
-
 namespace weir {
 
 class Loop {
@@ -40,9 +40,9 @@ class Loop {
   /// A timeout that does not end.
   static constexpr auto forever = std::chrono::nanoseconds::max();
 
-  /// A loop whose timers go by `clock`, which must outlive it. With a clock that stands still (ManualClock), timers fire
-  /// at the first poll after the clock was moved; moving it does not wake a loop that waits. Fails if the process is
-  /// out of descriptors; a loop uses three.
+  /// A loop whose timers go by `clock`, which must outlive it. With a clock that stands still (ManualClock), timers
+  /// fire at the first poll after the clock was moved; moving it does not wake a loop that waits. Fails if the process
+  /// is out of descriptors; a loop uses three.
   static Result<std::unique_ptr<Loop>> create(const Clock& clock);
 
   /// Destroys all tasks that have not finished, then all posted functions that have not run. Timers are cancelled.
@@ -52,8 +52,8 @@ class Loop {
 
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
-  /// Runs `task` from the next poll on, until it ends or the loop is destroyed. An exception that leaves a spawned task,
-  /// or a function called by the loop, ends the process (std::terminate): there is nobody who could handle it.
+  /// Runs `task` from the next poll on, until it ends or the loop is destroyed. An exception that leaves a spawned
+  /// task, or a function called by the loop, ends the process (std::terminate): there is nobody who could handle it.
   void spawn(Task<> task);
 
   /// The same, but for as long as the handle lives.

@@ -1,3 +1,10 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <weir/base/loop.h>
 
 #include <array>
@@ -9,15 +16,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <gtest/gtest.h>
 
 namespace weir {
 namespace {
@@ -139,7 +137,9 @@ TEST_F(LoopTest, SleepingForeverIsNotAnOverflow) {
 TEST_F(LoopTest, AfterCallsOnceUnlessCancelled) {
   const Timer kept = loop_->after(1ms, [&] { log_ += 'k'; });
   Timer cancelled = loop_->after(1ms, [&] { log_ += 'c'; });
-  { const Timer dropped = loop_->after(1ms, [&] { log_ += 'd'; }); }
+  {
+    const Timer dropped = loop_->after(1ms, [&] { log_ += 'd'; });
+  }
   EXPECT_TRUE(kept.pending());
   cancelled.cancel();
   clock_.advance(nanoseconds(1ms));
@@ -505,8 +505,8 @@ TEST_F(RealLoopTest, PollWaitsNoLongerThanItsTimeout) {
 }
 
 TEST_F(RealLoopTest, SignalsDoNotDisturbIt) {
-  struct sigaction ignore {};
-  struct sigaction before {};
+  struct sigaction ignore{};
+  struct sigaction before{};
   ignore.sa_handler = [](int) {};  // without SA_RESTART, so that system calls end with EINTR
   ::sigaction(SIGUSR1, &ignore, &before);
   std::atomic<bool> woken{false};
@@ -643,7 +643,8 @@ TEST_F(LoopTest, WhatEndsWithItMayStillCallIt) {
   };
   const auto token = std::make_shared<int>(0);
   auto caller = std::make_unique<Caller>(*loop_, token, loop_->spawn_scoped(sleeper(*loop_, 1h, log_, 'x')));
-  loop_->spawn([](Loop& loop, std::unique_ptr<Caller>) -> Task<> { co_await loop.sleep(1h); }(*loop_, std::move(caller)));
+  loop_->spawn(
+      [](Loop& loop, std::unique_ptr<Caller>) -> Task<> { co_await loop.sleep(1h); }(*loop_, std::move(caller)));
   poll();
   loop_.reset();
   EXPECT_EQ(token.use_count(), 1);

@@ -1,9 +1,13 @@
 #pragma once
-// A hierarchical timer wheel: starting, cancelling and firing a timer take constant time, whatever the number of timers.
+// A hierarchical timer wheel: starting, cancelling and firing a timer take constant time, whatever the number of
+// timers.
 //
 // Deadlines are exact, in nanoseconds. A timer sits at the level of the highest base-64 digit in which its deadline
 // differs from the wheel's time, and moves down as the time comes closer (at most ten times, typically four). Empty
 // stretches of time are skipped by bitmap, so advancing costs by timers, not by time.
+
+#include <weir/base/clock.h>
+#include <weir/base/list.h>
 
 #include <array>
 #include <cstddef>
@@ -11,9 +15,6 @@
 #include <functional>
 #include <memory>
 #include <utility>
-
-#include <weir/base/clock.h>
-#include <weir/base/list.h>
 
 namespace weir {
 

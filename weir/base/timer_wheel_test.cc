@@ -1,13 +1,11 @@
+#include <gtest/gtest.h>
+#include <weir/base/random.h>
 #include <weir/base/timer_wheel.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
-
-#include <gtest/gtest.h>
-
-#include <weir/base/random.h>
 
 namespace weir {
 namespace {
@@ -21,8 +19,8 @@ struct Recorder {
 
 TEST(TimerWheel, FiresExactlyAtTheDeadlineAndOnce) {
   for (const Nanoseconds start : {Nanoseconds{0}, Nanoseconds{12'345'678'901}, ~Nanoseconds{0} / 2}) {
-    for (const Nanoseconds wait : {Nanoseconds{1}, Nanoseconds{63}, Nanoseconds{64}, Nanoseconds{65}, Nanoseconds{4'096},
-                                   Nanoseconds{1'000'000'000}, Nanoseconds{1} << 60U}) {
+    for (const Nanoseconds wait : {Nanoseconds{1}, Nanoseconds{63}, Nanoseconds{64}, Nanoseconds{65},
+                                   Nanoseconds{4'096}, Nanoseconds{1'000'000'000}, Nanoseconds{1} << 60U}) {
       TimerWheel wheel(start);
       Recorder recorder;
       const Timer timer = recorder.at(wheel, start + wait, 1);
@@ -188,7 +186,8 @@ TEST(TimerWheel, AgreesWithAModel) {
           ASSERT_EQ(fired, expected) << "round " << round << " step " << step;
         }
       }
-      ASSERT_EQ(wheel.size(), static_cast<std::size_t>(std::ranges::count_if(models, [](const auto& m) { return m->running; })));
+      ASSERT_EQ(wheel.size(),
+                static_cast<std::size_t>(std::ranges::count_if(models, [](const auto& m) { return m->running; })));
     }
   }
 }
