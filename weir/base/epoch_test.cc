@@ -140,7 +140,7 @@ TEST(Epochs, OnlineRacesWithBarrier) {
   };
   Epochs epochs;
   Epochs::Reader& reader = epochs.add();
-  constexpr unsigned rounds = 20'000;
+  constexpr unsigned rounds = 100'000;
   Line round;
   Line value;
   Line destroyed;  // values below this one may no longer be used
