@@ -106,6 +106,7 @@ TEST_F(TaskTest, ExceptionsReachTheAwaiter) {
 using TaskDeathTest = TaskTest;
 
 TEST_F(TaskDeathTest, ExceptionsOutOfASpawnedTaskEndTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // other tests may have left threads (a sanitizer's, too)
   EXPECT_DEATH(
       {
         loop_->spawn([]() -> Task<> { co_await failing(); }());
