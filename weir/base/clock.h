@@ -21,6 +21,9 @@ class Clock {
  public:
   virtual ~Clock() = default;
   [[nodiscard]] virtual Nanoseconds now() const = 0;
+
+  /// Whether time passes while one waits, as fast as CLOCK_MONOTONIC or nearly so.
+  [[nodiscard]] virtual bool runs() const { return true; }
 };
 
 /// CLOCK_MONOTONIC.
@@ -40,6 +43,7 @@ class ManualClock final : public Clock {
  public:
   explicit ManualClock(Nanoseconds start = 0) : now_(start) {}
   [[nodiscard]] Nanoseconds now() const override { return now_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool runs() const override { return false; }
 
   void advance(Nanoseconds by) { now_.fetch_add(by, std::memory_order_acq_rel); }
 

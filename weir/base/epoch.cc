@@ -1,14 +1,15 @@
 #include <weir/base/epoch.h>
+#include <weir/base/spin_lock.h>
 
 #include <algorithm>
 #include <thread>
 
-#include <weir/base/spin_lock.h>
-
 namespace weir {
 
 Epochs::~Epochs() {
-  for (Retired& retired : retired_) {
+  while (!retired_.empty()) {  // what is destroyed may retire more
+    const Retired retired = std::move(retired_.front());
+    retired_.pop_front();
     retired.destroy();
   }
   for (Reader* reader : readers_) {
@@ -32,11 +33,10 @@ void Epochs::remove(Reader& reader) {
 }
 
 bool Epochs::passed(std::uint64_t epoch) const {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Reader::online
   const std::lock_guard guard(mutex_);
-  return std::ranges::all_of(readers_, [epoch](const Reader* reader) {
-    return reader->seen_.load(std::memory_order_seq_cst) >= epoch;
-  });
+  return std::ranges::all_of(
+      readers_, [epoch](const Reader* reader) { return reader->seen_.load(std::memory_order_acquire) >= epoch; });
 }
 
 void Epochs::barrier() {
@@ -52,10 +52,10 @@ void Epochs::barrier() {
 }
 
 void Epochs::retire(std::function<void()> destroy) {
-  const std::uint64_t epoch = advance();
   {
+    // Under the lock, so that the queue is in the order of epochs.
     const std::lock_guard guard(mutex_);
-    retired_.push_back({epoch, std::move(destroy)});
+    retired_.push_back({advance(), std::move(destroy)});
   }
   reclaim();
 }
@@ -65,9 +65,11 @@ std::size_t Epochs::reclaim() {
   std::size_t left = 0;
   {
     const std::lock_guard guard(mutex_);
+    // Pairs with Reader::online. Under the lock, so that it comes after the publishing of all that is in the queue.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     std::uint64_t oldest = offline_mark;
     for (const Reader* reader : readers_) {
-      oldest = std::min(oldest, reader->seen_.load(std::memory_order_seq_cst));
+      oldest = std::min(oldest, reader->seen_.load(std::memory_order_acquire));
     }
     while (!retired_.empty() && retired_.front().epoch <= oldest) {
       due.push_back(std::move(retired_.front()));

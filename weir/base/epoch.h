@@ -18,20 +18,26 @@ namespace weir {
 /// One domain of readers and writers. Readers are registered before they run and may come and go.
 class Epochs {
  public:
-  /// A thread that reads. All its members but `seen` are for that thread alone.
+  /// A thread that reads. Its public members are for that thread alone.
+  ///
+  /// Why this is right. (a) A reader's uses of an old version come before its store of `seen_` (release), which a
+  /// writer loads (acquire) before it destroys: no use after that. (b) A reader whose `seen_` says E got E from
+  /// `current_` (acquire), which the writer moved to E after publishing (release): its next read finds the new version.
+  /// (c) `online` and a writer that finds the reader offline race, and nothing orders a store and a later load but a
+  /// fence on both sides: either the writer sees the reader online and waits, or the reader sees the new version.
   class alignas(64) Reader {
    public:
-    /// Between batches: drops every pointer read before. A few nanoseconds.
-    void quiescent() { seen_.store(owner_.current_.load(std::memory_order_acquire), std::memory_order_seq_cst); }
+    /// Between batches: drops every pointer read before. Only while online. A plain load and store on x86.
+    void quiescent() { seen_.store(owner_.current_.load(std::memory_order_acquire), std::memory_order_release); }
 
     /// Before sleeping. Until `online`, the reader may hold nothing.
-    void offline() { seen_.store(offline_mark, std::memory_order_seq_cst); }
+    void offline() { seen_.store(offline_mark, std::memory_order_release); }
 
     /// After sleeping. What was published before is visible after.
     void online() {
       // The store must be visible to writers before this thread reads anything they publish; if the epoch moved in
       // between, the older number only makes a writer wait longer.
-      seen_.store(owner_.current_.load(std::memory_order_seq_cst), std::memory_order_seq_cst);
+      seen_.store(owner_.current_.load(std::memory_order_acquire), std::memory_order_release);
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
 
@@ -47,14 +53,15 @@ class Epochs {
   Epochs& operator=(const Epochs&) = delete;
   ~Epochs();
 
-  /// A new reader, offline. It lives until `remove`. Any thread.
+  /// A new reader, offline. It lives until `remove`, which its thread calls, or another one after that has ended.
   Reader& add();
   void remove(Reader& reader);
 
   /// Starts a new epoch and returns it; `passed` tells when every reader has seen it. Any thread.
-  std::uint64_t advance() { return current_.fetch_add(1, std::memory_order_seq_cst) + 1; }
+  std::uint64_t advance() { return current_.fetch_add(1, std::memory_order_acq_rel) + 1; }
 
-  /// Whether every online reader has been quiescent since `epoch` began. Any thread.
+  /// Whether every online reader has been quiescent since `epoch` began. The thread that called `advance`, or one that
+  /// was told by it.
   [[nodiscard]] bool passed(std::uint64_t epoch) const;
 
   /// Waits until every reader has been quiescent (or offline) once after this call began. Never call it from a
