@@ -32,7 +32,6 @@ enum class ActionKind : std::uint8_t {
   reject,         ///< number: IcmpError, mtu above bit 16; reason
   drop,           ///< reason
   enter,          ///< number: stage at which the packet is looked up again, or packet stage that gets it
-  trap,           ///< every packet is decided anew
 };
 
 struct Action {
@@ -58,5 +57,8 @@ struct Guard {
 
   bool operator==(const Guard&) const = default;
 };
+
+std::string_view name_of(ActionKind kind);
+std::string_view name_of(GuardKind kind);
 
 }  // namespace weir

@@ -74,6 +74,9 @@ class State {
 
   [[nodiscard]] const FloodDomains& flood_domains() const { return flood_.read(); }
 
+  /// The rate of ICMP errors that the node sends: 1,000 a second, 100 at once.
+  [[nodiscard]] Meter& icmp_errors() { return icmp_errors_; }
+
   /// Seed of every hash of this node.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] Epochs& epochs() { return epochs_; }
@@ -139,6 +142,7 @@ class State {
   Epochs& epochs_;
   std::uint64_t seed_;
   Published<FloodDomains> flood_;
+  Meter icmp_errors_{"icmp_errors", 1'000, 100, false};
   std::atomic<Nanoseconds> next_expiry_{~Nanoseconds{0}};
   std::mutex expiry_mutex_;
   std::atomic<unsigned> regions_{0};

@@ -150,6 +150,7 @@ class PacketCache {
     packet.tunnel = 0;
     packet.stage = 0;
     packet.vni = 0;
+    packet.layout = {};
     packet.offload = {};
   }
 

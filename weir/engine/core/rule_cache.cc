@@ -1,0 +1,577 @@
+#include <weir/engine/core/rule_cache.h>
+
+#include <algorithm>
+#include <bit>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace weir {
+
+namespace {
+
+constexpr std::uint32_t no_link = ~0U;
+constexpr std::uint32_t spare_slots = 2048;
+// The most dependency links, on average, that a rule can have; beyond, rules are not installed.
+constexpr std::uint32_t links_per_rule = 6;
+
+// All of a key but what differs between the packets of one flow.
+Key whole_flow_mask() {
+  Key mask;
+  std::memset(mask.bytes(), 0xff, sizeof mask);
+  mask.tos = mask.ttl = mask.tcp_flags = 0;
+  return mask;
+}
+
+std::uint32_t signature_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32U) | 1U; }
+
+}  // namespace
+
+RuleCache::RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity)
+    : state_(state),
+      stats_(stats),
+      seed_(state.seed()),
+      capacity_(std::clamp(capacity, 64U, 1U << 22U)),
+      slot_count_(capacity_ + spare_slots),
+      hints_(std::bit_ceil(capacity_ * 2U) / 8),
+      hint_mask_(hints_.size() - 1),
+      values_(new Key[slot_count_]),
+      bodies_(new RuleBody[slot_count_]),
+      sources_(new Sources[slot_count_]),
+      live_(new bool[slot_count_]{}),
+      // Links are at fixed addresses while they are linked: all are made at once.
+      links_(std::size_t{slot_count_} * links_per_rule) {
+  for (std::uint32_t i = 0; i < links_.size(); ++i) {
+    links_[i].next = i + 1 < links_.size() ? i + 1 : no_link;
+  }
+  free_link_ = 0;
+  state_.add(*this);
+}
+
+RuleCache::~RuleCache() {
+  state_.remove(*this);
+  for (RuleIndex rule = 0; rule < slots_used_.load(std::memory_order_relaxed); ++rule) {
+    unlink(rule);
+  }
+}
+
+std::uint64_t RuleCache::masked_hash(const Key& key, const Key& mask, std::uint64_t seed) {
+  const auto word = [&](std::size_t i) { return key.word(i) & mask.word(i); };
+  const std::uint64_t a = multiply_fold(word(0) ^ seed, word(1) ^ 0x9e3779b97f4a7c15U);
+  const std::uint64_t b = multiply_fold(word(2) ^ seed, word(3) ^ 0xbf58476d1ce4e5b9U);
+  const std::uint64_t c = multiply_fold(word(4) ^ seed, word(5) ^ 0x94d049bb133111ebU);
+  const std::uint64_t d = multiply_fold(word(6) ^ seed, word(7) ^ 0xd6e8feb86659fd93U);
+  return multiply_fold((a ^ b) + 0x2545f4914f6cdd1dU, (c + d) ^ 0xff51afd7ed558ccdU);
+}
+
+RuleIndex RuleCache::hint(std::uint64_t hash) const {
+  const HintBucket& bucket = hints_[hash & hint_mask_];
+  const std::uint32_t signature = signature_of(hash);
+#if defined(__AVX2__)
+  const __m256i wanted = _mm256_set1_epi32(static_cast<int>(signature));
+  const __m256i there = _mm256_load_si256(reinterpret_cast<const __m256i*>(bucket.signature.data()));
+  const auto equal =
+      static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(wanted, there))));
+  return equal == 0 ? no_rule : bucket.rule[static_cast<std::size_t>(std::countr_zero(equal))];
+#else
+  for (std::size_t i = 0; i < bucket.signature.size(); ++i) {
+    if (bucket.signature[i] == signature) {
+      return bucket.rule[i];
+    }
+  }
+  return no_rule;
+#endif
+}
+
+void RuleCache::remember(std::uint64_t hash, RuleIndex rule) {
+  HintBucket& bucket = hints_[hash & hint_mask_];
+  const std::uint32_t signature = signature_of(hash);
+  std::size_t at = bucket.signature.size();
+  for (std::size_t i = 0; i < bucket.signature.size(); ++i) {
+    if (bucket.signature[i] == signature) {
+      bucket.rule[i] = rule;
+      return;
+    }
+    if (bucket.signature[i] == 0) {
+      at = i;
+    }
+  }
+  for (std::size_t i = 0; i < bucket.signature.size() && at == bucket.signature.size(); ++i) {
+    if (bodies_[bucket.rule[i]].anchor.valid.load(std::memory_order_relaxed) == 0) {
+      at = i;
+    }
+  }
+  if (at == bucket.signature.size()) {
+    at = hint_victim_++ % bucket.signature.size();
+    stats_.hints_evicted.add();
+  }
+  bucket.signature[at] = signature;
+  bucket.rule[at] = rule;
+}
+
+RuleIndex RuleCache::find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const {
+  const std::size_t wrap = table.slots.size() - 1;
+  const std::uint32_t tag = signature_of(hash);
+  for (std::size_t at = hash & wrap;; at = (at + 1) & wrap) {
+    const Slot& slot = table.slots[at];
+    if (slot.rule == no_rule) {
+      return no_rule;
+    }
+    if (slot.tag == tag && equal_under(key, values_[slot.rule], table.mask)) {
+      return slot.rule;
+    }
+  }
+}
+
+void RuleCache::find_masked(std::span<const Key> keys, std::span<const std::uint64_t> hashes,
+                            std::span<RuleIndex> found) {
+  std::array<std::uint8_t, Executor::batch_limit> pending;  // indices into keys
+  std::array<std::uint64_t, Executor::batch_limit> hash;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (found[i] == no_rule) {
+      pending[count++] = static_cast<std::uint8_t>(i);
+    }
+  }
+  if (++finds_since_sort_ == 1024) {
+    sort_order();
+  }
+  for (const std::uint8_t i : order_) {
+    if (count == 0) {
+      return;
+    }
+    MaskedTable& table = masks_[i];
+    stats_.probes.add(count);
+    for (std::size_t p = 0; p < count; ++p) {
+      hash[p] = masked_hash(keys[pending[p]], table.mask, seed_);
+      __builtin_prefetch(&table.slots[hash[p] & (table.slots.size() - 1)]);
+    }
+    std::size_t left = 0;
+    for (std::size_t p = 0; p < count; ++p) {
+      const std::size_t k = pending[p];
+      RuleIndex rule = find_in(table, keys[k], hash[p]);
+      while (rule != no_rule && bodies_[rule].anchor.valid.load(std::memory_order_acquire) == 0) {
+        rule = bodies_[rule].next_same;
+      }
+      if (rule == no_rule) {
+        pending[left++] = static_cast<std::uint8_t>(k);
+      } else {
+        ++table.hits;
+        found[k] = rule;
+        remember(hashes[k], rule);
+      }
+    }
+    count = left;
+  }
+}
+
+// Tables that find most come first.
+void RuleCache::sort_order() {
+  finds_since_sort_ = 0;
+  std::ranges::stable_sort(order_, std::greater{}, [this](std::uint8_t i) { return masks_[i].hits; });
+  for (const std::uint8_t i : order_) {
+    masks_[i].hits /= 2;
+  }
+}
+
+// Sets up a table that holds nothing for `mask`.
+void RuleCache::open(std::uint8_t index, const Key& mask) {
+  MaskedTable& table = masks_[index];
+  table.mask = mask;
+  table.slots.assign(16, {});
+  table.hits = 0;
+  order_.push_back(index);
+  blind_tables_ += mask.layout == 0 ? 1 : 0;
+  mask_count_.store(order_.size(), std::memory_order_relaxed);
+}
+
+void RuleCache::close_if_empty(std::uint8_t index) {
+  MaskedTable& table = masks_[index];
+  if (table.rules == 0 && std::erase(order_, index) != 0) {
+    blind_tables_ -= table.mask.layout == 0 ? 1 : 0;
+    mask_count_.store(order_.size(), std::memory_order_relaxed);
+    table.free_after = state_.epochs().advance();
+  }
+}
+
+// A table whose mask is `mask` or, if there is room for no more, has all of its bits and more: consulting more is always
+// right. mask_limit if there is none.
+std::uint8_t RuleCache::table_for(const Key& mask) {
+  std::uint8_t empty = mask_limit;
+  for (std::uint8_t i = 0; i < mask_limit - 1; ++i) {
+    const MaskedTable& table = masks_[i];
+    if (table.rules != 0 && table.mask == mask) {
+      return i;
+    }
+    if (table.rules == 0 && empty == mask_limit && state_.epochs().passed(table.free_after)) {
+      empty = i;
+    }
+  }
+  if (empty != mask_limit) {
+    open(empty, mask);
+    return empty;
+  }
+  // The one with the fewest bits too many.
+  std::uint8_t best = mask_limit;
+  int best_bits = 513;
+  for (std::uint8_t i = 0; i < mask_limit - 1; ++i) {
+    if (masks_[i].rules != 0 && covers(masks_[i].mask, mask)) {
+      int bits = 0;
+      for (std::size_t w = 0; w < Key::words; ++w) {
+        bits += std::popcount(masks_[i].mask.word(w));
+      }
+      if (bits < best_bits) {
+        best = i;
+        best_bits = bits;
+      }
+    }
+  }
+  if (best == mask_limit && covers(whole_flow_mask(), mask)) {
+    best = mask_limit - 1;
+    if (masks_[best].rules == 0) {
+      open(best, whole_flow_mask());
+    }
+  }
+  if (best != mask_limit) {
+    stats_.widened.add();
+  }
+  return best;
+}
+
+// Clears away dead rules with the same match; false if there are too many others.
+bool RuleCache::make_room_beside(std::uint8_t index, const Key& value) {
+  for (;;) {
+    const MaskedTable& table = masks_[index];
+    RuleIndex rule = find_in(table, value, masked_hash(value, table.mask, seed_));
+    std::size_t count = 0;
+    while (rule != no_rule && bodies_[rule].anchor.valid.load(std::memory_order_relaxed) != 0) {
+      ++count;
+      rule = bodies_[rule].next_same;
+    }
+    if (rule == no_rule) {
+      return count < same_limit;
+    }
+    // The table may not close on the way: it is about to get a rule.
+    ++masks_[index].rules;
+    stats_.revoked.add();
+    remove(rule);
+    --masks_[index].rules;
+  }
+}
+
+void RuleCache::place(MaskedTable& table, std::uint32_t tag, RuleIndex rule) {
+  const std::size_t wrap = table.slots.size() - 1;
+  std::size_t at = masked_hash(values_[rule], table.mask, seed_) & wrap;
+  while (table.slots[at].rule != no_rule) {
+    at = (at + 1) & wrap;
+  }
+  table.slots[at] = {tag, rule};
+}
+
+void RuleCache::insert(std::uint8_t index, RuleIndex rule) {
+  MaskedTable& table = masks_[index];
+  const std::uint64_t hash = masked_hash(values_[rule], table.mask, seed_);
+  const RuleIndex same = find_in(table, values_[rule], hash);
+  live_[rule] = true;
+  size_.add();
+  if (same != no_rule) {
+    bodies_[rule].next_same = bodies_[same].next_same;
+    bodies_[same].next_same = rule;
+    return;
+  }
+  if ((table.rules + 1) * 2 > table.slots.size()) {
+    std::vector<Slot> old(table.slots.size() * 2);
+    old.swap(table.slots);
+    for (const Slot& slot : old) {
+      if (slot.rule != no_rule) {
+        place(table, slot.tag, slot.rule);
+      }
+    }
+  }
+  place(table, signature_of(hash), rule);
+  ++table.rules;
+}
+
+void RuleCache::erase_slot(MaskedTable& table, std::size_t at) {
+  // Backward shift: close the gap with whatever may stand nearer to its place.
+  const std::size_t wrap = table.slots.size() - 1;
+  for (std::size_t next = (at + 1) & wrap; table.slots[next].rule != no_rule; next = (next + 1) & wrap) {
+    const std::size_t home = masked_hash(values_[table.slots[next].rule], table.mask, seed_) & wrap;
+    if (((next - home) & wrap) >= ((next - at) & wrap)) {
+      table.slots[at] = table.slots[next];
+      at = next;
+    }
+  }
+  table.slots[at] = {};
+}
+
+void RuleCache::remove(RuleIndex rule) {
+  RuleBody& body = bodies_[rule];
+  body.anchor.valid.store(0, std::memory_order_release);
+  unlink(rule);
+  live_[rule] = false;
+  for (std::uint64_t stages = body.stages; stages != 0; stages &= stages - 1) {
+    stats_.stages[static_cast<std::size_t>(std::countr_zero(stages))].hits.add(body.packets.get());
+  }
+  removed_.add();
+  fresh_limbo_.push_back(rule);
+
+  MaskedTable& table = masks_[body.mask];
+  const std::size_t wrap = table.slots.size() - 1;
+  std::size_t at = masked_hash(values_[rule], table.mask, seed_) & wrap;
+  for (;; at = (at + 1) & wrap) {
+    RuleIndex head = table.slots[at].rule;
+    if (head == rule) {
+      break;
+    }
+    // It may stand behind the head of its match.
+    for (; head != no_rule; head = bodies_[head].next_same) {
+      if (bodies_[head].next_same == rule) {
+        bodies_[head].next_same = body.next_same;
+        return;
+      }
+    }
+  }
+  if (body.next_same != no_rule) {
+    table.slots[at].rule = body.next_same;
+    return;
+  }
+  erase_slot(table, at);
+  --table.rules;
+  close_if_empty(body.mask);
+}
+
+bool RuleCache::link(RuleIndex rule, const Rule& from) {
+  RuleBody& body = bodies_[rule];
+  for (const KeyedDependency& dependency : from.keyed) {
+    if (free_link_ == no_link) {
+      return false;
+    }
+    const std::uint32_t index = free_link_;
+    LinkSlot& slot = links_[index];
+    slot.link.rule = &body.anchor;
+    slot.link.refreshed = dependency.refreshed;
+    slot.link.token = dependency.token;
+    if (!dependency.stripe->link(slot.link, dependency.generation)) {
+      return false;
+    }
+    free_link_ = slot.next;
+    slot.next = body.first_link;
+    body.first_link = index;
+  }
+  return true;
+}
+
+void RuleCache::unlink(RuleIndex rule) {
+  RuleBody& body = bodies_[rule];
+  while (body.first_link != no_link) {
+    LinkSlot& slot = links_[body.first_link];
+    Dependents::unlink(slot.link);
+    const std::uint32_t next = slot.next;
+    slot.next = free_link_;
+    free_link_ = body.first_link;
+    body.first_link = next;
+  }
+}
+
+RuleIndex RuleCache::take_slot() {
+  if (size() >= capacity_) {
+    evict();
+  }
+  if (!free_.empty()) {
+    const RuleIndex rule = free_.back();
+    free_.pop_back();
+    return rule;
+  }
+  const RuleIndex used = slots_used_.load(std::memory_order_relaxed);
+  if (used < slot_count_) {
+    return used;  // published by install, once it is filled
+  }
+  return no_rule;
+}
+
+// A clock over the slots: an invalid rule, or else the longest unused of the next eight.
+void RuleCache::evict() {
+  const RuleIndex used = slots_used_.load(std::memory_order_relaxed);
+  RuleIndex victim = no_rule;
+  Nanoseconds oldest = ~Nanoseconds{0};
+  for (unsigned seen = 0, tried = 0; seen < 8 && tried < used; ++tried) {
+    hand_ = hand_ + 1 < used ? hand_ + 1 : 0;
+    if (!live_[hand_]) {
+      continue;
+    }
+    ++seen;
+    if (bodies_[hand_].anchor.valid.load(std::memory_order_relaxed) == 0) {
+      stats_.revoked.add();
+      remove(hand_);
+      return;
+    }
+    const Nanoseconds last = bodies_[hand_].anchor.last_used.load(std::memory_order_relaxed);
+    if (last < oldest) {
+      oldest = last;
+      victim = hand_;
+    }
+  }
+  if (victim != no_rule) {
+    stats_.evicted.add();
+    remove(victim);
+  }
+}
+
+RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t hash, Nanoseconds now) {
+  if (rule.guards.size() > Rule::guard_limit) {
+    return no_rule;
+  }
+  const RuleIndex index = take_slot();
+  if (index == no_rule) {
+    return no_rule;
+  }
+  const auto give_up = [&] {
+    unlink(index);
+    if (index < slots_used_.load(std::memory_order_relaxed)) {
+      free_.push_back(index);
+    }
+    return no_rule;
+  };
+  const std::uint8_t table = table_for(rule.mask);
+  if (table == mask_limit) {
+    return give_up();
+  }
+  const Key value = key & masks_[table].mask;
+  if (!make_room_beside(table, value)) {
+    return give_up();
+  }
+  RuleBody& body = bodies_[index];
+  values_[index] = value;
+  body.mask = table;
+  body.next_same = no_rule;
+  body.guard_count = static_cast<std::uint8_t>(rule.guards.size());
+  for (std::size_t i = 0; i < rule.guards.size(); ++i) {
+    const Guard& guard = rule.guards[i];
+    body.guards[i].bits = std::min(guard.number, 0xffffffU) | static_cast<std::uint32_t>(guard.kind) << 24U |
+                          (guard.expected ? 1U << 31U : 0U);
+  }
+  body.stages = rule.stages;
+  body.packets.set(0);
+  body.bytes.set(0);
+  body.anchor.last_used.store(now, std::memory_order_relaxed);
+  body.program.compile(rule);
+  std::uint64_t all = 0;
+  std::uint64_t opaque = 0;
+  for (const RegionDependency& region : rule.regions) {
+    all |= region.state->bit();
+    opaque |= region.opaque ? region.state->bit() : 0;
+  }
+  sources_[index].all.store(all, std::memory_order_relaxed);
+  sources_[index].opaque.store(opaque, std::memory_order_relaxed);
+
+  body.anchor.valid.store(1, std::memory_order_release);
+  if (index == slots_used_.load(std::memory_order_relaxed)) {
+    slots_used_.store(index + 1, std::memory_order_release);
+  }
+  bool holds = link(index, rule);
+  // A change before the store above is seen here; one after it finds the rule in its scan.
+  for (const RegionDependency& region : rule.regions) {
+    holds = holds && region.state->holds(region.generation);
+  }
+  if (!holds) {
+    body.anchor.valid.store(0, std::memory_order_release);
+    unlink(index);
+    close_if_empty(table);
+    fresh_limbo_.push_back(index);
+    return no_rule;
+  }
+  insert(table, index);
+  remember(hash, index);
+  stats_.installed.add();
+  return index;
+}
+
+RuleIndex RuleCache::blind_rule(const Key& key) const {
+  if (blind_tables_ == 0) {
+    return no_rule;
+  }
+  for (const std::uint8_t i : order_) {
+    if (masks_[i].mask.layout == 0) {
+      for (RuleIndex rule = find_in(masks_[i], key, masked_hash(key, masks_[i].mask, seed_)); rule != no_rule;
+           rule = bodies_[rule].next_same) {
+        if (bodies_[rule].anchor.valid.load(std::memory_order_acquire) != 0 && bodies_[rule].guard_count == 0 &&
+            !bodies_[rule].program.reads_packet()) {
+          return rule;
+        }
+      }
+    }
+  }
+  return no_rule;
+}
+
+void RuleCache::reclaim() {
+  if (!fresh_limbo_.empty()) {
+    const std::uint64_t epoch = state_.epochs().advance();
+    for (const RuleIndex rule : fresh_limbo_) {
+      limbo_.push_back({epoch, rule});
+    }
+    fresh_limbo_.clear();
+  }
+  while (!limbo_.empty() && state_.epochs().passed(limbo_.front().epoch)) {
+    const std::uint64_t epoch = limbo_.front().epoch;
+    while (!limbo_.empty() && limbo_.front().epoch == epoch) {
+      free_.push_back(limbo_.front().rule);
+      limbo_.pop_front();
+    }
+  }
+}
+
+void RuleCache::maintain(Nanoseconds now) {
+  constexpr unsigned rules_a_time = 8;
+  const RuleIndex used = slots_used_.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < rules_a_time && used != 0; ++i) {
+    sweep_ = sweep_ + 1 < used ? sweep_ + 1 : 0;
+    if (!live_[sweep_]) {
+      continue;
+    }
+    const RuleAnchor& anchor = bodies_[sweep_].anchor;
+    if (anchor.valid.load(std::memory_order_relaxed) == 0) {
+      stats_.revoked.add();
+      remove(sweep_);
+    } else if (anchor.last_used.load(std::memory_order_relaxed) + idle_timeout_ < now) {
+      stats_.aged.add();
+      remove(sweep_);
+    }
+  }
+  reclaim();
+}
+
+std::uint64_t RuleCache::stage_hits(unsigned stage) const {
+  std::uint64_t hits = stats_.stages[stage].hits.get();
+  for_each([&](const Key&, const Key&, const RuleBody& body) {
+    hits += (body.stages >> std::min(stage, 63U) & 1U) != 0 ? body.packets.get() : 0;
+  });
+  return hits;
+}
+
+std::size_t RuleCache::revoke(std::uint64_t sources, std::span<const KeyRegion> regions) {
+  std::size_t cleared = 0;
+  const RuleIndex used = slots_used_.load(std::memory_order_acquire);
+  for (RuleIndex rule = 0; rule < used; ++rule) {
+    // Of a rule that is just being installed an old value may be read here; its owner then sees that the state's
+    // generation has moved on, and gives it up.
+    if ((sources_[rule].all.load(std::memory_order_relaxed) & sources) == 0) {
+      continue;
+    }
+    std::atomic<std::uint32_t>& valid = bodies_[rule].anchor.valid;
+    if (valid.load(std::memory_order_acquire) == 0) {
+      continue;
+    }
+    const Key& mask = masks_[bodies_[rule].mask].mask;
+    if ((sources_[rule].opaque.load(std::memory_order_relaxed) & sources) != 0 || std::ranges::any_of(regions, [&](const KeyRegion& region) {
+          return overlap(region, values_[rule], mask);
+        })) {
+      cleared += valid.exchange(0, std::memory_order_acq_rel);
+    }
+  }
+  return cleared;
+}
+
+}  // namespace weir

@@ -1,0 +1,79 @@
+#pragma once
+// Who runs packets through the graph: the core engine's executor or the reference engine's. One per worker.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <weir/base/counter.h>
+#include <weir/engine/ports.h>
+#include <weir/flow/pipeline.h>
+#include <weir/packet/frame_pool.h>
+
+namespace weir {
+
+/// What a worker counts; written by it, read by anyone.
+struct WorkerStats {
+  struct Stage {
+    OwnedCounter decisions;
+    OwnedCounter decision_ns;  ///< of the decisions whose trace began at this stage
+    OwnedCounter hits;         ///< packets that a rule handled in whose decision the stage took part
+    OwnedCounter processed;    ///< by a packet stage
+  };
+
+  std::array<OwnedCounter, max_reasons> drops;
+  std::vector<Stage> stages{Pipeline::stage_limit};
+  OwnedCounter cloned;
+  OwnedCounter originated;
+  OwnedCounter exact_hits;   ///< by the exact-match cache
+  OwnedCounter masked_hits;  ///< by a masked look-up
+  OwnedCounter port_hits;    ///< by a rule that needed no parsing
+  OwnedCounter misses;
+  OwnedCounter probes;       ///< masks tried by masked look-ups
+  OwnedCounter installed;
+  OwnedCounter not_installed;  ///< decisions that could not be kept
+  OwnedCounter widened;        ///< rules that took an existing mask because there were too many
+  OwnedCounter evicted;        ///< rules that made room for others
+  OwnedCounter aged;           ///< rules removed because nothing used them
+  OwnedCounter revoked;        ///< rules found invalid
+  OwnedCounter hints_evicted;  ///< entries of the exact-match cache that made room for others
+
+  void drop(ReasonId reason) { drops[reason].add(); }
+};
+
+/// How much of a worker's time a port may use for decisions (rule 14). Refilled by the worker.
+struct DecisionBudget {
+  std::int64_t tokens = 0;  ///< nanoseconds left; below 0: spent
+  bool limited = false;     ///< false: count, but drop nothing
+};
+
+/// What an executor works with; everything outlives it.
+struct ExecutorContext {
+  State& state;
+  const Pipeline& pipeline;
+  const PortTable& ports;
+  PacketCache& frames;
+  Outputs& outputs;
+  WorkerStats& stats;
+  unsigned worker;
+};
+
+/// Runs batches. One thread, which is online in the State's epochs.
+class Executor {
+ public:
+  /// The most packets of one batch.
+  static constexpr std::size_t batch_limit = 256;
+
+  virtual ~Executor() = default;
+
+  /// Takes over `packets` (at most batch_limit), which came in by `ingress` at `now`, in order. What leaves is in the
+  /// outputs when it returns.
+  virtual void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) = 0;
+
+  /// Housekeeping between batches.
+  virtual void idle(Nanoseconds now) { (void)now; }
+};
+
+}  // namespace weir

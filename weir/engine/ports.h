@@ -1,0 +1,57 @@
+#pragma once
+// What engines know of ports: where packets may go.
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <weir/flow/port.h>
+#include <weir/packet/address.h>
+#include <weir/packet/packet.h>
+
+namespace weir {
+
+/// The ports of a node, by number. Filled before workers see the number; `up` changes while they run.
+struct PortTable {
+  struct Port {
+    std::atomic<bool> up{false};
+    std::string name;
+    std::vector<IpAddress> addresses;  ///< the node's own on this port: what ICMP errors come from
+  };
+
+  std::array<Port, max_ports> ports;
+  std::atomic<std::uint16_t> count{0};
+
+  [[nodiscard]] bool known(std::uint32_t number) const { return number < count.load(std::memory_order_acquire); }
+};
+
+/// Packets on their way out, by port, until the worker hands them to the devices. One thread.
+class Outputs {
+ public:
+  Outputs() : queues_(max_ports) {}
+
+  void push(std::uint32_t port, Packet* packet) {
+    std::vector<Packet*>& queue = queues_[port];
+    if (queue.empty()) {
+      touched_.push_back(static_cast<std::uint16_t>(port));
+    }
+    queue.push_back(packet);
+  }
+
+  /// Calls send(PortId, std::span<Packet*>) for each port that has packets, which it takes over, and empties them.
+  template <class Send>
+  void flush(Send send) {
+    for (const std::uint16_t port : touched_) {
+      send(PortId{port}, std::span(queues_[port]));
+      queues_[port].clear();
+    }
+    touched_.clear();
+  }
+
+ private:
+  std::vector<std::vector<Packet*>> queues_;
+  std::vector<std::uint16_t> touched_;
+};
+
+}  // namespace weir

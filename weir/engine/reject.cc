@@ -1,0 +1,49 @@
+#include <weir/engine/reject.h>
+
+#include <algorithm>
+
+#include <weir/packet/icmp_error.h>
+
+namespace weir {
+
+namespace {
+
+IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
+  const std::uint32_t mtu = what >> 16U;
+  switch (static_cast<IcmpError>(what & 0xffU)) {
+    case IcmpError::time_exceeded:
+      return v6 ? IcmpErrorKind{3, 0, 0} : IcmpErrorKind{11, 0, 0};
+    case IcmpError::no_route:
+      return v6 ? IcmpErrorKind{1, 0, 0} : IcmpErrorKind{3, 0, 0};
+    case IcmpError::prohibited:
+      return v6 ? IcmpErrorKind{1, 1, 0} : IcmpErrorKind{3, 13, 0};
+    case IcmpError::port_unreachable:
+      return v6 ? IcmpErrorKind{1, 4, 0} : IcmpErrorKind{3, 3, 0};
+    case IcmpError::too_big:
+      return v6 ? IcmpErrorKind{2, 0, mtu} : IcmpErrorKind{3, 4, mtu};
+  }
+  return {};
+}
+
+}  // namespace
+
+Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet,
+                    std::uint32_t what, Nanoseconds now) {
+  if (!packet.layout.ip() || !ports.known(packet.ingress)) {
+    return nullptr;
+  }
+  const bool v6 = packet.layout.l3() == L3::ipv6;
+  const auto& addresses = ports.ports[packet.ingress].addresses;
+  const auto own = std::ranges::find(addresses, v6, &IpAddress::v6);
+  if (own == addresses.end()) {
+    return nullptr;
+  }
+  Packet* message = make_icmp_error(frames, packet, kind_of(what, v6), *own);
+  if (message != nullptr && !state.icmp_errors().conforms(message->length, now)) {
+    frames.free(message);
+    return nullptr;
+  }
+  return message;
+}
+
+}  // namespace weir

@@ -1,0 +1,18 @@
+#include <weir/flow/action.h>
+
+namespace weir {
+
+std::string_view name_of(ActionKind kind) {
+  static constexpr std::string_view names[] = {
+      "set",   "decrement_ttl", "push_vlan", "pop_vlan", "encapsulate", "decapsulate", "count", "meter",
+      "mirror", "output",       "flood",     "select",   "reject",      "drop",        "enter",
+  };
+  return names[static_cast<unsigned>(kind)];
+}
+
+std::string_view name_of(GuardKind kind) {
+  static constexpr std::string_view names[] = {"ttl_above", "fits", "tcp_flags"};
+  return names[static_cast<unsigned>(kind)];
+}
+
+}  // namespace weir
