@@ -61,6 +61,10 @@ class Device {
   /// Whether nothing more will ever be received on `queue`.
   [[nodiscard]] virtual bool finished(unsigned queue) const { return (void)queue, false; }
 
+  /// When the next packet of `queue` was captured; nothing for devices that are not captures, or at the end. The thread
+  /// that receives.
+  [[nodiscard]] virtual std::optional<Nanoseconds> next_time(unsigned queue) { return (void)queue, std::nullopt; }
+
   /// A descriptor that is readable when `queue` has something; -1 if it must be polled.
   [[nodiscard]] virtual int descriptor(unsigned queue) const { return (void)queue, -1; }
 

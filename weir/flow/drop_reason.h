@@ -33,7 +33,7 @@ enum Builtin : ReasonId {
   no_headroom,
   no_frames,
   decision_budget,
-  not_a_tunnel,
+  hand_over_full,
   tunnel_ecn,
   builtin_count,
 };
@@ -51,7 +51,7 @@ inline constexpr DropReason builtin[builtin_count] = {
     {"no_headroom", "no room in front of the packet for another header"},
     {"no_frames", "the frame pool ran out"},
     {"decision_budget", "too many packets of new flows from this port"},
-    {"not_a_tunnel", "decapsulation of a packet that is not encapsulated"},
+    {"hand_over_full", "the ring to the worker that owns the flow was full"},
     {"tunnel_ecn", "congestion was marked on a packet that cannot carry the mark (RFC 6040, section 4.2)"},
 };
 }  // namespace drop

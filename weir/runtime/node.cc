@@ -1,0 +1,285 @@
+#include <weir/runtime/node.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <sched.h>
+
+namespace weir {
+
+Node::Node(NodeOptions options)
+    : options_(std::move(options)), state_(std::make_unique<State>(epochs_, options_.seed)) {}
+
+Node::~Node() {
+  for (const auto& worker : workers_) {
+    worker->stop();
+  }
+  for (const auto& worker : workers_) {
+    worker->join();
+  }
+  workers_.clear();
+  ports_.clear();  // devices may still hold frames of the pool
+}
+
+Result<std::unique_ptr<Node>> Node::create(NodeOptions options) {
+  if (options.workers < 1 || options.workers > max_workers) {
+    return error("a node cannot have {} workers; give 1 to {}", options.workers, max_workers);
+  }
+  if (options.batch < 1 || options.batch > Executor::batch_limit) {
+    return error("a batch cannot have {} packets; give 1 to {}", options.batch, Executor::batch_limit);
+  }
+  if (options.decision_share.percent < 1 || options.decision_share.percent > 100) {
+    return error("a decision budget of {} % is not possible; give 1 to 100", options.decision_share.percent);
+  }
+  std::unique_ptr<Node> node(new Node(std::move(options)));
+  auto pool = FramePool::create(node->options_.frames);
+  if (!pool) {
+    return std::unexpected(pool.error());
+  }
+  node->pool_ = std::move(*pool);
+  return node;
+}
+
+const Clock& Node::clock() const {
+  return options_.capture_time ? static_cast<const Clock&>(capture_clock_) : system_clock_;
+}
+
+Result<PortId> Node::add_port(std::string name, std::string_view device, PortOptions options) {
+  auto made = make_device(device);
+  if (!made) {
+    return std::unexpected(made.error().at(fmt::format("port '{}'", name)));
+  }
+  return add_port(std::move(name), std::move(*made), std::move(options));
+}
+
+Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, PortOptions options) {
+  if (find_port(name)) {
+    return error("two ports are named '{}'; rename one", name);
+  }
+  if (!workers_.empty()) {
+    return error("port '{}' cannot be added to a node that was started", name);
+  }
+  if (ports_.size() == max_ports) {
+    return error("port '{}' is one too many; a node has at most {}", name, max_ports);
+  }
+  const DeviceContext context{*pool_, clock(), options_.capture_time ? &capture_clock_ : nullptr, options_.workers,
+                              options_.seed};
+  if (auto opened = device->open(context); !opened) {
+    return std::unexpected(opened.error().at(fmt::format("port '{}'", name)));
+  }
+  auto port = std::make_unique<Port>();
+  port->name = std::move(name);
+  port->device = std::move(device);
+  port->options = std::move(options);
+  port->traits = port->device->traits();
+  port->counters = std::vector<PortCounters>(options_.workers);
+
+  const PortId id{static_cast<std::uint16_t>(ports_.size())};
+  PortTable::Port& entry = port_table_.ports[id.number];
+  entry.name = port->name;
+  for (const auto& [address, network] : port->options.addresses) {
+    entry.addresses.push_back(address);
+  }
+  entry.up.store(true, std::memory_order_relaxed);
+  ports_.push_back(std::move(port));
+  port_table_.count.store(static_cast<std::uint16_t>(ports_.size()), std::memory_order_release);
+
+  std::vector<PortId> all;
+  for (std::uint16_t i = 0; i < ports_.size(); ++i) {
+    all.push_back(PortId{i});
+  }
+  Update flood;
+  flood.set_flood_ports(std::move(all));
+  if (auto done = flood.commit(*state_, 0); !done) {
+    return std::unexpected(done.error());
+  }
+  return id;
+}
+
+Result<> Node::prepare() {
+  if (!workers_.empty()) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const auto& port : ports_) {
+    names.push_back(port->name);
+  }
+  auto pipeline = graph_.compile(names);
+  if (!pipeline) {
+    return std::unexpected(pipeline.error());
+  }
+  pipeline_ = std::move(*pipeline);
+  shared_.reset(new WorkerShared{*state_, pipeline_, port_table_, ports_, *pool_, clock(), options_.capture_time,
+                                 options_.idle, options_.engine, options_.rule_cache, options_.decision_share,
+                                 options_.batch, workers_});
+  for (unsigned i = 0; i < options_.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(*shared_, i));
+  }
+  for (const auto& worker : workers_) {
+    if (auto prepared = worker->prepare(); !prepared) {
+      workers_.clear();
+      return prepared;
+    }
+  }
+  return {};
+}
+
+Result<> Node::start() {
+  if (auto prepared = prepare(); !prepared) {
+    return prepared;
+  }
+  std::vector<int> cpus;
+  cpu_set_t allowed;
+  if (options_.pin && sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) {
+        cpus.push_back(cpu);
+      }
+    }
+  }
+  // More workers than processors: pinning would only make them wait for each other.
+  const bool pin = options_.workers <= cpus.size();
+  started_ = SystemClock::read();
+  ended_ = 0;
+  for (unsigned i = 0; i < workers_.size(); ++i) {
+    workers_[i]->start(pin ? cpus[i] : -1);
+  }
+  return {};
+}
+
+Result<> Node::wait(std::optional<std::chrono::nanoseconds> time) {
+  const Nanoseconds limit = time ? SystemClock::read() + nanoseconds(*time) : ~Nanoseconds{0};
+  while (!stop_.load(std::memory_order_acquire) && SystemClock::read() < limit &&
+         std::ranges::any_of(workers_, [](const auto& worker) { return worker->running(); })) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (const auto& worker : workers_) {
+    worker->stop();
+  }
+  for (const auto& worker : workers_) {
+    worker->join();
+  }
+  ended_ = SystemClock::read();
+  stop_.store(false, std::memory_order_release);
+  Result<> result;
+  for (const auto& port : ports_) {
+    if (auto flushed = port->device->flush(); !flushed && result) {
+      result = std::unexpected(flushed.error().at(fmt::format("port '{}'", port->name)));
+    }
+  }
+  return result;
+}
+
+Result<> Node::run(std::optional<std::chrono::nanoseconds> time) {
+  if (auto started = start(); !started) {
+    return started;
+  }
+  return wait(time);
+}
+
+std::size_t Node::poll_once() {
+  std::size_t handled = 0;
+  for (const auto& worker : workers_) {
+    handled += worker->poll_once();
+  }
+  return handled;
+}
+
+Result<UpdateReport> Node::update(const std::function<void(Update&)>& change) {
+  Update update;
+  change(update);
+  auto report = update.commit(*state_, clock().now());
+  if (report) {
+    const Nanoseconds before = SystemClock::read();
+    epochs_.barrier();
+    report->barrier = SystemClock::read() - before;
+  }
+  return report;
+}
+
+Result<> Node::set_port_up(PortId port, bool up) {
+  if (!port_table_.known(port.number)) {
+    return error("there is no port number {}", port.number);
+  }
+  port_table_.ports[port.number].up.store(up, std::memory_order_release);
+  epochs_.barrier();
+  return {};
+}
+
+std::optional<PortId> Node::find_port(std::string_view name) const {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    if (ports_[i]->name == name) {
+      return PortId{static_cast<std::uint16_t>(i)};
+    }
+  }
+  return std::nullopt;
+}
+
+Summary Node::summary() const {
+  Summary summary;
+  for (const auto& port : ports_) {
+    const DeviceCounters device = port->device->counters();
+    summary.ports.push_back({port->name, port->sum(&PortCounters::in_packets), port->sum(&PortCounters::in_bytes),
+                             port->sum(&PortCounters::out_packets), port->sum(&PortCounters::out_bytes), device.lost,
+                             device.digest, device.bad_input});
+  }
+  for (const Pipeline::Node& stage : pipeline_.stages) {
+    summary.stages.push_back({stage.name, stage.packet != nullptr, 0, 0, 0});
+  }
+  std::vector<std::uint64_t> drops(max_reasons);
+  {
+    const EpochScope scope(const_cast<Epochs&>(epochs_));
+    for (const auto& worker : workers_) {
+      const WorkerStats& stats = worker->stats();
+      for (std::size_t i = 0; i < drops.size(); ++i) {
+        drops[i] += stats.drops[i].get();
+      }
+      for (std::size_t i = 0; i < summary.stages.size(); ++i) {
+        Summary::StageLine& line = summary.stages[i];
+        line.decisions += stats.stages[i].decisions.get();
+        line.decision_ns += stats.stages[i].decision_ns.get();
+        line.hits += line.packet_stage ? stats.stages[i].processed.get() : 0;
+        if (!line.packet_stage && worker->core() != nullptr) {
+          line.hits += worker->core()->cache().stage_hits(static_cast<unsigned>(i));
+        }
+      }
+      summary.exact_hits += stats.exact_hits.get();
+      summary.masked_hits += stats.masked_hits.get();
+      summary.port_hits += stats.port_hits.get();
+      summary.misses += stats.misses.get();
+      summary.probes += stats.probes.get();
+      summary.installed += stats.installed.get();
+      summary.not_installed += stats.not_installed.get();
+      summary.widened += stats.widened.get();
+      summary.evicted += stats.evicted.get();
+      summary.aged += stats.aged.get();
+      summary.revoked += stats.revoked.get();
+      summary.hints_evicted += stats.hints_evicted.get();
+      summary.cloned += stats.cloned.get();
+      summary.originated += stats.originated.get();
+      summary.held += worker->held();
+      summary.workers.push_back({worker->cpu_time(), worker->wall_time()});
+      if (worker->core() != nullptr) {
+        summary.rules += worker->core()->cache().size();
+        summary.masks = std::max<std::uint64_t>(summary.masks, worker->core()->cache().masks());
+      }
+    }
+  }
+  for (unsigned i = 0; i < state_->reasons(); ++i) {
+    if (drops[i] != 0) {
+      const DropReason reason = state_->reason(static_cast<ReasonId>(i));
+      summary.drops.push_back({std::string(reason.name), std::string(reason.help), drops[i]});
+    }
+  }
+  std::ranges::stable_sort(summary.drops, std::greater{}, &Summary::DropLine::packets);
+  state_->for_each_counter([&](const Counter& counter) {
+    summary.counters.push_back({counter.name(), counter.packets(), counter.bytes()});
+  });
+  state_->for_each_table([&](const TableBase& table) {
+    summary.tables.push_back({table.name(), table.size(), table.capacity(), table.rejected()});
+  });
+  summary.wall_ns = started_ == 0 ? 0 : (ended_ != 0 ? ended_ : SystemClock::read()) - started_;
+  return summary;
+}
+
+}  // namespace weir

@@ -1,0 +1,113 @@
+#pragma once
+// One running instance: ports, graph, workers, state. Several may live in one process.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <weir/flow/update.h>
+#include <weir/runtime/graph.h>
+#include <weir/runtime/port.h>
+#include <weir/runtime/summary.h>
+#include <weir/runtime/worker.h>
+
+namespace weir {
+
+struct NodeOptions {
+  std::string name = "node";
+  unsigned workers = 1;              ///< 1 to max_workers
+  Idle idle = Idle::adaptive;
+  EngineKind engine = EngineKind::core;
+  std::uint32_t rule_cache = 65'536;  ///< rules per worker; 0: none, every packet is decided
+  DecisionShare decision_share;
+  std::uint64_t seed = 1;            ///< of every hash and random choice
+  std::uint32_t frames = 16'384;     ///< in the pool, 4 KiB each
+  std::size_t batch = 32;            ///< packets taken from a port at once, 1 to 256
+  bool pin = true;                   ///< worker i to the i-th processor the process may use
+  bool capture_time = false;         ///< the clock follows the captures that ports read; packets in order of time
+};
+
+/// Ports, stages and state are added first; then the node is started. Functions are for one thread unless they say
+/// otherwise; destroying it stops it.
+class Node {
+ public:
+  static Result<std::unique_ptr<Node>> create(NodeOptions options = {});
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // ---- Building ----
+
+  /// A port on the device that `device` describes ("pcap:in.pcap,out=out.pcap"). The device is opened.
+  Result<PortId> add_port(std::string name, std::string_view device, PortOptions options = {});
+  Result<PortId> add_port(std::string name, std::unique_ptr<Device> device, PortOptions options = {});
+
+  [[nodiscard]] Graph& graph() { return graph_; }
+  /// Tables and all other shared state: `node.state().table<MacKey, PortId>("macs")`.
+  [[nodiscard]] State& state() { return *state_; }
+
+  // ---- Running ----
+
+  /// Validates the graph and starts the workers.
+  Result<> start();
+  /// Waits until the workers have ended: all input is finite and was read, or `stop` was called, or `time` is over.
+  /// Then stops them and writes out what devices hold.
+  Result<> wait(std::optional<std::chrono::nanoseconds> time = {});
+  /// start and wait.
+  Result<> run(std::optional<std::chrono::nanoseconds> time = {});
+  /// Makes `wait` return. Any thread, and signal handlers.
+  void stop() { stop_.store(true, std::memory_order_release); }
+
+  /// Instead of `start`: validates the graph, for `poll_once`.
+  Result<> prepare();
+  /// One round of every worker on the calling thread; how many packets were handled.
+  std::size_t poll_once();
+
+  // ---- Controlling ----
+
+  /// Applies the changes that `change` records, as one; has an effect on every packet that a worker takes after it
+  /// returns. On an error nothing has changed. Any thread but a worker's; while it is running or not.
+  Result<UpdateReport> update(const std::function<void(Update&)>& change);
+
+  /// A port that is down drops what is sent to it (port_down) and is not read.
+  Result<> set_port_up(PortId port, bool up);
+
+  /// Any thread.
+  [[nodiscard]] Summary summary() const;
+
+  [[nodiscard]] std::optional<PortId> find_port(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::unique_ptr<Port>>& ports() const { return ports_; }
+  [[nodiscard]] const NodeOptions& options() const { return options_; }
+  [[nodiscard]] Epochs& epochs() { return epochs_; }
+  [[nodiscard]] const Pipeline& pipeline() const { return pipeline_; }
+  [[nodiscard]] const PortTable& port_table() const { return port_table_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  [[nodiscard]] const Clock& clock() const;
+  [[nodiscard]] FramePool& pool() { return *pool_; }
+
+ private:
+  explicit Node(NodeOptions options);
+
+  NodeOptions options_;
+  SystemClock system_clock_;
+  ManualClock capture_clock_;
+  Epochs epochs_;
+  std::unique_ptr<State> state_;
+  std::unique_ptr<FramePool> pool_;
+  Graph graph_;
+  Pipeline pipeline_;
+  PortTable port_table_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<WorkerShared> shared_;
+  std::atomic<bool> stop_{false};
+  Nanoseconds started_ = 0;
+  Nanoseconds ended_ = 0;
+};
+
+}  // namespace weir

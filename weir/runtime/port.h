@@ -1,0 +1,46 @@
+#pragma once
+// A port of a running node: its device, and what was counted.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <weir/device/device.h>
+#include <weir/engine/executor.h>
+
+namespace weir {
+
+enum class PortRole : std::uint8_t { host, uplink };
+
+struct PortOptions {
+  PortRole role = PortRole::host;
+  std::map<std::string, std::string> labels;
+  std::vector<std::pair<IpAddress, IpPrefix>> addresses;  ///< the node's own on this port
+};
+
+/// What one worker counts at one port.
+struct alignas(64) PortCounters {
+  OwnedCounter in_packets;
+  OwnedCounter in_bytes;
+  OwnedCounter out_packets;
+  OwnedCounter out_bytes;
+};
+
+struct Port {
+  std::string name;
+  std::unique_ptr<Device> device;
+  PortOptions options;
+  DeviceTraits traits;
+  std::vector<PortCounters> counters;  ///< by worker
+
+  [[nodiscard]] std::uint64_t sum(OwnedCounter PortCounters::*which) const {
+    std::uint64_t total = 0;
+    for (const PortCounters& worker : counters) {
+      total += (worker.*which).get();
+    }
+    return total;
+  }
+};
+
+}  // namespace weir

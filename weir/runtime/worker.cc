@@ -1,0 +1,390 @@
+#include <weir/runtime/worker.h>
+
+#include <algorithm>
+#include <array>
+
+#include <pthread.h>
+#include <time.h>
+
+#include <weir/base/log.h>
+#include <weir/packet/edit.h>
+#include <weir/packet/flow_hash.h>
+#include <weir/packet/parse.h>
+
+namespace weir {
+
+namespace {
+
+constexpr std::int64_t budget_burst = 100'000;        // ns
+constexpr Nanoseconds longest_sleep = 50'000'000;     // until timers are looked at again
+constexpr Nanoseconds longest_blind_sleep = 2'000'000;  // with a device that cannot wake us
+constexpr unsigned empty_rounds_before_sleep = 2'000;
+
+Nanoseconds thread_cpu_time() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<Nanoseconds>(t.tv_sec) * 1'000'000'000U + static_cast<Nanoseconds>(t.tv_nsec);
+}
+
+}  // namespace
+
+Worker::Worker(WorkerShared& shared, unsigned number)
+    : shared_(shared), number_(number), frames_(shared.pool), reader_(shared.state.epochs().add()) {
+  const ExecutorContext context{shared.state, shared.pipeline, shared.port_table, frames_, outputs_, stats_, number};
+  if (shared.engine == EngineKind::reference) {
+    executor_ = std::make_unique<ReferenceExecutor>(context);
+  } else {
+    auto core = std::make_unique<CoreExecutor>(context, CoreOptions{shared.rule_cache});
+    core_ = core.get();
+    executor_ = std::move(core);
+  }
+}
+
+Worker::~Worker() {
+  stop();
+  join();
+  std::array<Packet*, 64> left;
+  for (const auto& ring : inbound_) {
+    while (const std::size_t n = ring->pop(left)) {
+      for (std::size_t i = 0; i < n; ++i) {
+        frames_.free(left[i]);
+      }
+    }
+  }
+  executor_.reset();
+  shared_.state.epochs().remove(reader_);
+}
+
+Result<> Worker::prepare() {
+  static const SystemClock system_clock;
+  auto loop = Loop::create(system_clock);
+  if (!loop) {
+    return std::unexpected(loop.error());
+  }
+  loop_ = std::move(*loop);
+  const std::size_t workers = shared_.workers.size();
+  for (std::size_t i = 0; i < workers; ++i) {
+    inbound_.push_back(std::make_unique<PacketRing>());
+  }
+  for (std::size_t i = 0; i < shared_.ports.size(); ++i) {
+    Port& port = *shared_.ports[i];
+    const unsigned queues = port.traits.queues;
+    // One queue: its poller is picked by port number, so that ports spread over the workers.
+    for (unsigned queue = 0; queue < queues; ++queue) {
+      const std::size_t poller = queues == 1 ? i % workers : queue % workers;
+      if (poller == number_) {
+        const bool spread = workers > 1 && (queues < workers || !port.traits.symmetric);
+        sources_.push_back({&port, PortId{static_cast<std::uint16_t>(i)}, queue, spread, {}});
+        const int descriptor = port.device->descriptor(queue);
+        if (descriptor >= 0) {
+          loop_->spawn(watch(descriptor));
+        } else if (!port.device->finished(queue)) {
+          all_descriptors_ = false;
+        }
+      }
+    }
+  }
+  return {};
+}
+
+// Waking up is all there is to do: the round polls every source.
+Task<> Worker::watch(int descriptor) {
+  while (co_await loop_->readable(descriptor)) {
+  }
+}
+
+void Worker::start(int cpu) {
+  stop_.store(false, std::memory_order_release);
+  running_.store(true, std::memory_order_release);
+  thread_ = std::thread([this, cpu] {
+    if (cpu >= 0) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(static_cast<unsigned>(cpu), &set);
+      if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) != 0) {
+        log::warn("worker {} could not be pinned to processor {}; it runs unpinned", number_, cpu);
+      }
+    }
+    pthread_setname_np(pthread_self(), fmt::format("weir-{}", number_).c_str());
+    thread_main();
+    running_.store(false, std::memory_order_release);
+  });
+}
+
+void Worker::stop() {
+  stop_.store(true, std::memory_order_release);
+  if (loop_ != nullptr) {
+    loop_->post([] {});
+  }
+}
+
+void Worker::join() {
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void Worker::account_time() {
+  cpu_time_.store(thread_cpu_time(), std::memory_order_relaxed);
+  wall_time_.store(SystemClock::read() - started_, std::memory_order_relaxed);
+}
+
+void Worker::thread_main() {
+  constexpr unsigned rounds_between_polls = 64;
+  started_ = SystemClock::read();
+  reader_.online();
+  unsigned empty_rounds = 0;
+  for (unsigned rounds = 0; !stop_.load(std::memory_order_relaxed); ++rounds) {
+    reader_.quiescent();
+    const bool any = round() != 0;
+    empty_rounds = any ? 0 : empty_rounds + 1;
+    if (rounds % rounds_between_polls == 0) {
+      loop_->poll_once();
+    }
+    if (!any && finished()) {
+      break;
+    }
+    if (rounds % 4096 == 0) {
+      account_time();
+    }
+    const bool sleepy = shared_.idle == Idle::interrupt ||
+                        (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);
+    if (!any && sleepy) {
+      sleep();
+    }
+  }
+  reader_.offline();
+  account_time();
+}
+
+void Worker::sleep() {
+  const Nanoseconds longest = all_descriptors_ ? longest_sleep : longest_blind_sleep;
+  reader_.offline();
+  sleeping_.store(true, std::memory_order_seq_cst);
+  const bool waiting = std::ranges::any_of(inbound_, [](const auto& ring) { return !ring->empty(); });
+  if (!waiting && !stop_.load(std::memory_order_acquire)) {
+    loop_->poll_once(std::chrono::nanoseconds(longest));
+  }
+  sleeping_.store(false, std::memory_order_relaxed);
+  reader_.online();
+}
+
+std::size_t Worker::poll_once() {
+  reader_.online();
+  const std::size_t handled = round();
+  reader_.offline();
+  loop_->poll_once();
+  return handled;
+}
+
+bool Worker::finished() const {
+  for (const auto& worker : shared_.workers) {
+    // A ring may get packets as long as its writer has some to come.
+    for (const Source& source : worker->sources_) {
+      if ((worker.get() == this || source.hand_over) && !source.port->device->finished(source.queue)) {
+        return false;
+      }
+    }
+  }
+  return held() == 0;
+}
+
+std::size_t Worker::held() const {
+  std::size_t packets = 0;
+  for (const auto& ring : inbound_) {
+    packets += ring->size();
+  }
+  return packets;
+}
+
+// Decision time: each port earns its share as time passes, up to a burst.
+void Worker::refill(Nanoseconds now) {
+  const auto earned = static_cast<std::int64_t>((now - refilled_) * shared_.decision_share.percent / 100);
+  refilled_ = now;
+  for (Source& source : sources_) {
+    source.budget.tokens = std::min(budget_burst, source.budget.tokens + earned);
+  }
+  ring_budget_.tokens = std::min(budget_burst, ring_budget_.tokens + earned);
+}
+
+std::size_t Worker::round() {
+  if (shared_.capture_time) {
+    const std::size_t handled = poll_in_time_order() + poll_rings();
+    executor_->idle(shared_.clock.now());
+    return handled;
+  }
+  const Nanoseconds now = shared_.clock.now();
+  shared_.state.expire(now);
+  const bool shared_time = sources_.size() > 1 && shared_.decision_share.percent < 100;
+  if (shared_time) {
+    refill(SystemClock::read());
+  }
+  std::size_t handled = 0;
+  for (Source& source : sources_) {
+    // A port that has used up its decisions waits while others have packets; alone, it may decide all the time.
+    const bool others = shared_time && std::ranges::any_of(sources_, [&](const Source& other) {
+      return &other != &source && other.had_packets;
+    });
+    source.budget.limited = others && !source.port->traits.waits;
+    if (others && source.budget.tokens <= 0) {
+      continue;
+    }
+    const std::size_t count = poll(source, shared_.batch);
+    source.had_packets = count != 0;
+    handled += count;
+  }
+  handled += poll_rings();
+  executor_->idle(now);
+  return handled;
+}
+
+std::size_t Worker::poll(Source& source, std::size_t limit) {
+  if (!shared_.port_table.ports[source.id.number].up.load(std::memory_order_relaxed)) [[unlikely]] {
+    return 0;
+  }
+  std::array<Packet*, Executor::batch_limit> packets;
+  if (source.hand_over && source.port->traits.waits) {
+    limit = std::min(limit, room_to_hand_over());
+  }
+  const std::size_t count =
+      source.port->device->receive(source.queue, std::span<Packet*>(packets.data(), limit), frames_);
+  if (count == 0) {
+    return 0;
+  }
+  PortCounters& counters = source.port->counters[number_];
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes += packets[i]->length;
+  }
+  counters.in_packets.add(count);
+  counters.in_bytes.add(bytes);
+  const std::span<Packet*> batch(packets.data(), count);
+  if (source.hand_over) {
+    hand_over(source.id, batch, source.budget);
+  } else {
+    run(source.id, batch, source.budget);
+  }
+  return count;
+}
+
+// Replays captures as they happened: the port whose next packet is the oldest goes first, for as long as it is.
+std::size_t Worker::poll_in_time_order() {
+  Source* first = nullptr;
+  Nanoseconds first_time = ~Nanoseconds{0};
+  Nanoseconds second_time = ~Nanoseconds{0};
+  for (Source& source : sources_) {
+    const Nanoseconds time = source.port->device->next_time(source.queue).value_or(~Nanoseconds{0});
+    if (time < first_time) {
+      second_time = first_time;
+      first_time = time;
+      first = &source;
+    } else {
+      second_time = std::min(second_time, time);
+    }
+  }
+  if (first == nullptr) {
+    // None of them knows: they are not captures.
+    std::size_t handled = 0;
+    for (Source& source : sources_) {
+      handled += poll(source, shared_.batch);
+    }
+    return handled;
+  }
+  if (second_time == ~Nanoseconds{0}) {
+    return poll(*first, shared_.batch);
+  }
+  return poll(*first, 1);
+}
+
+std::size_t Worker::poll_rings() {
+  std::size_t handled = 0;
+  std::array<Packet*, Executor::batch_limit> packets;
+  for (const auto& ring : inbound_) {
+    const std::size_t count = ring->pop(std::span<Packet*>(packets.data(), shared_.batch));
+    // Runs of one port each.
+    for (std::size_t from = 0; from < count;) {
+      std::size_t to = from + 1;
+      while (to < count && packets[to]->ingress == packets[from]->ingress) {
+        ++to;
+      }
+      run(PortId{packets[from]->ingress}, std::span<Packet*>(packets.data() + from, to - from), ring_budget_);
+      from = to;
+    }
+    handled += count;
+  }
+  return handled;
+}
+
+void Worker::run(PortId port, std::span<Packet*> packets, DecisionBudget& budget) {
+  Nanoseconds now = shared_.clock.now();
+  if (shared_.capture_time) {
+    shared_.state.expire(now);
+  }
+  executor_->process(port, packets, now, budget);
+  send();
+}
+
+std::size_t Worker::room_to_hand_over() const {
+  std::size_t room = PacketRing::capacity;
+  for (const auto& worker : shared_.workers) {
+    room = std::min(room, worker->inbound_[number_]->room());
+  }
+  return room;
+}
+
+void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget) {
+  std::array<Packet*, Executor::batch_limit> own;
+  std::size_t own_count = 0;
+  std::uint64_t woken = 0;
+  for (Packet* packet : packets) {
+    packet->ingress = port.number;
+    if (needs_pull_up(*packet)) {
+      frames_.pull_up(*packet, std::min(packet->length, Packet::header_bytes));
+    }
+    Key key;
+    parse(*packet, key);
+    const std::size_t owner = (flow_hash(key, shared_.state.seed()) >> 16U) % shared_.workers.size();
+    if (owner == number_) {
+      own[own_count++] = packet;
+    } else if (shared_.workers[owner]->inbound_[number_]->push(packet)) {
+      woken |= std::uint64_t{1} << owner;
+    } else {
+      stats_.drop(drop::hand_over_full);
+      frames_.free(packet);
+    }
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (; woken != 0; woken &= woken - 1) {
+    Worker& owner = *shared_.workers[static_cast<std::size_t>(std::countr_zero(woken))];
+    if (owner.sleeping_.load(std::memory_order_seq_cst)) {
+      owner.loop_->post([] {});
+    }
+  }
+  if (own_count != 0) {
+    run(port, std::span<Packet*>(own.data(), own_count), budget);
+  }
+}
+
+void Worker::send() {
+  outputs_.flush([this](PortId id, std::span<Packet*> packets) {
+    Port& port = *shared_.ports[id.number];
+    std::uint64_t bytes = 0;
+    for (Packet* packet : packets) {
+      bytes += packet->length;
+      if (packet->offload.flags != 0 && !port.traits.checksums) {
+        edit::finish_checksum(*packet);
+      }
+    }
+    const std::size_t sent = port.device->transmit(number_, packets, frames_);
+    for (Packet* packet : packets.subspan(sent)) {
+      bytes -= packet->length;
+      stats_.drop(drop::output_full);
+      frames_.free(packet);
+    }
+    PortCounters& counters = port.counters[number_];
+    counters.out_packets.add(sent);
+    counters.out_bytes.add(bytes);
+  });
+}
+
+}  // namespace weir

@@ -1,0 +1,4 @@
+#pragma once
+// What an application includes.
+
+#include <weir/runtime/node.h>
