@@ -25,18 +25,18 @@ struct DeviceContext {
 
 /// What a device is able to do; fixed once it is open.
 struct DeviceTraits {
-  unsigned queues = 1;       ///< receive queues, at most DeviceContext::workers
-  bool symmetric = false;    ///< both directions of a flow arrive on the same queue
-  bool finite = false;       ///< `finished` will be true some day
-  bool waits = false;        ///< frames wait until they are asked for, as in a file: reading late loses nothing
-  bool checksums = false;    ///< takes frames with Offload::needs_checksum
-  bool segmentation = false; ///< takes frames with gso_size
+  unsigned queues = 1;        ///< receive queues, at most DeviceContext::workers
+  bool symmetric = false;     ///< both directions of a flow arrive on the same queue
+  bool finite = false;        ///< `finished` will be true some day
+  bool waits = false;         ///< frames wait until they are asked for, as in a file: reading late loses nothing
+  bool checksums = false;     ///< takes frames with Offload::needs_checksum
+  bool segmentation = false;  ///< takes frames with gso_size
 };
 
 struct DeviceCounters {
-  std::uint64_t lost = 0;        ///< frames the device had to throw away before the node took them
-  std::uint64_t digest = 0;      ///< of the frames sent, where the device computes one
-  std::uint64_t bad_input = 0;   ///< records that could not be read
+  std::uint64_t lost = 0;       ///< frames the device had to throw away before the node took them
+  std::uint64_t digest = 0;     ///< of the frames sent, where the device computes one
+  std::uint64_t bad_input = 0;  ///< records that could not be read
 };
 
 /// One device, opened once and closed by its destructor. `receive` and `transmit` of one queue are for one thread at a

@@ -11,13 +11,16 @@
 
 namespace weir {
 
-/// "pcap:in.pcap,out=out.pcap" taken apart.
+/// "pcap:in.pcap,out=out.pcap" taken apart. A comma always separates: arguments and values cannot contain one (a file
+/// whose name has a comma is reached through a symbolic link). The colon may be left out when nothing stands behind it.
+/// Behind the colon of a kind that takes no argument the options begin at once: "memory:flows=8".
 struct DeviceSpec {
   std::string kind;
   std::string argument;
   std::map<std::string, std::string> options;
 
-  /// Errors name the part at fault.
+  /// Takes `text` apart; whether the kind and its options exist is for make_device to say. Errors name the part at
+  /// fault.
   static Result<DeviceSpec> parse(std::string_view text);
 };
 
