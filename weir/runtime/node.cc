@@ -5,6 +5,8 @@
 
 #include <sched.h>
 
+#include <weir/device/device_spec.h>
+
 namespace weir {
 
 Node::Node(NodeOptions options)

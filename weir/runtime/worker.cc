@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <weir/base/log.h>
+#include <weir/engine/reference/reference_executor.h>
 #include <weir/packet/edit.h>
 #include <weir/packet/flow_hash.h>
 #include <weir/packet/parse.h>
@@ -213,8 +214,8 @@ std::size_t Worker::round() {
     executor_->idle(shared_.clock.now());
     return handled;
   }
-  const Nanoseconds now = shared_.clock.now();
-  shared_.state.expire(now);
+  now_ = shared_.clock.now();
+  shared_.state.expire(now_);
   const bool shared_time = sources_.size() > 1 && shared_.decision_share.percent < 100;
   if (shared_time) {
     refill(SystemClock::read());
@@ -234,7 +235,7 @@ std::size_t Worker::round() {
     handled += count;
   }
   handled += poll_rings();
-  executor_->idle(now);
+  executor_->idle(now_);
   return handled;
 }
 
@@ -316,11 +317,11 @@ std::size_t Worker::poll_rings() {
 }
 
 void Worker::run(PortId port, std::span<Packet*> packets, DecisionBudget& budget) {
-  Nanoseconds now = shared_.clock.now();
   if (shared_.capture_time) {
-    shared_.state.expire(now);
+    now_ = shared_.clock.now();  // moved by the packets just received
+    shared_.state.expire(now_);
   }
-  executor_->process(port, packets, now, budget);
+  executor_->process(port, packets, now_, budget);
   send();
 }
 

@@ -115,6 +115,7 @@ class Worker {
   std::vector<Source> sources_;
   std::vector<std::unique_ptr<PacketRing>> inbound_;  ///< by the worker that writes
   DecisionBudget ring_budget_;
+  Nanoseconds now_ = 0;  ///< of the round
   Nanoseconds refilled_ = 0;
   bool all_descriptors_ = true;
 

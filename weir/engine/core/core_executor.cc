@@ -115,15 +115,17 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     parse(packet, key);
     key.ingress = packet.ingress;
     key.stage = packet.stage;
-    if (caching_) {
-      hashes_[i] = hint_hash(key, context_.state.seed());
-      cache_.prefetch_hint(hashes_[i]);
-    }
   }
   exact_ = 0;
   if (!caching_) {
     std::fill_n(found_.begin(), count, no_rule);
     return;
+  }
+  // In a loop of its own: words read right after the bytes of a key were written would wait for the stores.
+  const std::uint64_t seed = context_.state.seed();
+  for (std::size_t i = 0; i < count; ++i) {
+    hashes_[i] = hint_hash(keys_[i], seed);
+    cache_.prefetch_hint(hashes_[i]);
   }
   for (std::size_t i = 0; i < count; ++i) {
     found_[i] = cache_.hint(hashes_[i]);
@@ -246,41 +248,41 @@ std::uint64_t CoreExecutor::hash_of(std::size_t i) const { return flow_hash(keys
 void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds now) {
   const std::size_t place = place_[i];
   Packet* packet = wave_[place];
-  for (const Operation* operation = program.begin();; ++operation) {
+  for (const Operation* operation = program.begin();; operation = operation->next()) {
     switch (operation->op) {
       case Op::set_macs:
-        std::memcpy(packet->data, operation->bytes.data(), 12);
+        std::memcpy(packet->data, operation->bytes(), 12);
         break;
       case Op::set_eth_dst:
-        std::memcpy(packet->data, operation->bytes.data(), 6);
+        std::memcpy(packet->data, operation->bytes(), 6);
         break;
       case Op::set_eth_src:
-        std::memcpy(packet->data + 6, operation->bytes.data(), 6);
+        std::memcpy(packet->data + 6, operation->bytes(), 6);
         break;
       case Op::set_vlan: {
         std::uint8_t* tag = packet->data + 14 + 4 * operation->slot;
         for (unsigned b = 0; b < 2; ++b) {
-          tag[b] = static_cast<std::uint8_t>((tag[b] & ~operation->bytes[b + 2]) | operation->bytes[b]);
+          tag[b] = static_cast<std::uint8_t>((tag[b] & ~operation->bytes()[b + 2]) | operation->bytes()[b]);
         }
         break;
       }
       case Op::set_src:
-        edit::set_address(*packet, 0, operation->bytes.data());
+        edit::set_address(*packet, 0, operation->bytes());
         break;
       case Op::set_dst:
-        edit::set_address(*packet, 1, operation->bytes.data());
+        edit::set_address(*packet, 1, operation->bytes());
         break;
       case Op::set_src_port:
-        edit::set_port(*packet, 0, operation->bytes.data());
+        edit::set_port(*packet, 0, operation->bytes());
         break;
       case Op::set_dst_port:
-        edit::set_port(*packet, 1, operation->bytes.data());
+        edit::set_port(*packet, 1, operation->bytes());
         break;
       case Op::set_tos:
-        edit::set_tos(*packet, operation->bytes[0], operation->bytes[1]);
+        edit::set_tos(*packet, operation->bytes()[0], operation->bytes()[1]);
         break;
       case Op::set_ttl:
-        edit::set_ttl(*packet, operation->bytes[0]);
+        edit::set_ttl(*packet, static_cast<std::uint8_t>(operation->number));
         break;
       case Op::decrement_ttl:
         edit::decrement_ttl(*packet);
@@ -294,7 +296,7 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         edit::pop_vlan(*packet);
         break;
       case Op::encapsulate:
-        if (!encapsulate(*static_cast<const Tunnel*>(operation->object), *packet, hash_of(i))) {
+        if (!encapsulate(operation->operand<Tunnel>(), *packet, hash_of(i))) {
           return drop(packet, drop::no_headroom);
         }
         break;
@@ -304,10 +306,10 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         }
         break;
       case Op::count:
-        static_cast<Counter*>(operation->object)->add(context_.worker, packet->length);
+        operation->operand<Counter*>()->add(context_.worker, packet->length);
         break;
       case Op::meter:
-        if (!static_cast<Meter*>(operation->object)->conforms(packet->length, now)) {
+        if (!operation->operand<Meter*>()->conforms(packet->length, now)) {
           return drop(packet, drop::metered);
         }
         break;
@@ -319,11 +321,11 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
       case Op::flood:
         return flood(packet, static_cast<std::uint16_t>(operation->number));
       case Op::select:
-        return select(packet, *static_cast<const Group*>(operation->object), hash_of(i));
+        return select(packet, *operation->operand<const Group*>(), hash_of(i));
       case Op::reject:
-        return reject(packet, operation->number, operation->reason, now);
+        return reject(packet, operation->number, operation->operand<ReasonId>(), now);
       case Op::drop:
-        return drop(packet, operation->reason);
+        return drop(packet, static_cast<ReasonId>(operation->number));
       case Op::enter:
         packet->stage = static_cast<std::uint8_t>(operation->number);
         next_[place] = packet;

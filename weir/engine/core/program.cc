@@ -11,15 +11,17 @@
 
 namespace weir {
 
-Tunnel::Tunnel(const Vxlan& vxlan) : v6(vxlan.src.v6) {
-  std::uint8_t* at = header.data();
+Tunnel Tunnel::make(const Vxlan& vxlan) {
+  Tunnel tunnel{};
+  tunnel.v6 = vxlan.src.v6;
+  std::uint8_t* at = tunnel.header.data();
   auto& ethernet = *reinterpret_cast<EthernetHeader*>(at);
   ethernet.dst = vxlan.eth_dst;
   ethernet.src = vxlan.eth_src;
-  ethernet.type = v6 ? ethertype::ipv6 : ethertype::ipv4;
+  ethernet.type = tunnel.v6 ? ethertype::ipv6 : ethertype::ipv4;
   at += sizeof(EthernetHeader);
   const auto tos = static_cast<std::uint8_t>(vxlan.dscp << 2U);
-  if (v6) {
+  if (tunnel.v6) {
     auto& ip = *reinterpret_cast<Ipv6Header*>(at);
     ip.version_class_label = 6U << 28U | std::uint32_t{tos} << 20U;
     ip.next_header = ip_protocol::udp;
@@ -36,181 +38,159 @@ Tunnel::Tunnel(const Vxlan& vxlan) : v6(vxlan.src.v6) {
     ip.protocol = ip_protocol::udp;
     ip.src = vxlan.src.to_v4();
     ip.dst = vxlan.dst.to_v4();
-    checksum_base = checksum::sum_scalar({at, sizeof(Ipv4Header)});
+    tunnel.checksum_base = checksum::sum_scalar({at, sizeof(Ipv4Header)});
     at += sizeof(Ipv4Header);
   }
   auto& udp = *reinterpret_cast<UdpHeader*>(at);
   udp.dst_port = vxlan.dst_port;
   at += sizeof(UdpHeader);
-  auto& tunnel = *reinterpret_cast<VxlanHeader*>(at);
-  tunnel.flags = VxlanHeader::vni_valid;
-  tunnel.vni[0] = static_cast<std::uint8_t>(vxlan.vni >> 16U);
-  tunnel.vni[1] = static_cast<std::uint8_t>(vxlan.vni >> 8U);
-  tunnel.vni[2] = static_cast<std::uint8_t>(vxlan.vni);
+  auto& header = *reinterpret_cast<VxlanHeader*>(at);
+  header.flags = VxlanHeader::vni_valid;
+  header.vni[0] = static_cast<std::uint8_t>(vxlan.vni >> 16U);
+  header.vni[1] = static_cast<std::uint8_t>(vxlan.vni >> 8U);
+  header.vni[2] = static_cast<std::uint8_t>(vxlan.vni);
   at += sizeof(VxlanHeader);
-  bytes = static_cast<std::uint8_t>(at - header.data());
+  tunnel.bytes = static_cast<std::uint8_t>(at - tunnel.header.data());
+  return tunnel;
 }
 
 namespace {
 
-Operation set_operation(const Action& action) {
-  Operation operation{};
-  operation.bytes = action.value.bytes;
-  switch (action.field) {
-    case FieldId::eth_dst:
-      operation.op = Op::set_eth_dst;
-      break;
-    case FieldId::eth_src:
-      operation.op = Op::set_eth_src;
-      break;
-    case FieldId::vlan_id:
-    case FieldId::vlan_inner_id:
-      operation.op = Op::set_vlan;
-      operation.slot = action.field == FieldId::vlan_inner_id ? 1 : 0;
-      operation.bytes[0] &= 0x0f;
-      operation.bytes[2] = 0x0f;
-      operation.bytes[3] = 0xff;
-      break;
-    case FieldId::vlan_pcp:
-    case FieldId::vlan_inner_pcp:
-      operation.op = Op::set_vlan;
-      operation.slot = action.field == FieldId::vlan_inner_pcp ? 1 : 0;
-      operation.bytes[0] = static_cast<std::uint8_t>(action.value.bytes[0] << 5U);
-      operation.bytes[1] = 0;
-      operation.bytes[2] = 0xe0;
-      operation.bytes[3] = 0;
-      break;
-    case FieldId::ip_src:
-      operation.op = Op::set_src;
-      break;
-    case FieldId::ip_dst:
-      operation.op = Op::set_dst;
-      break;
-    case FieldId::ip_dscp:
-      operation.op = Op::set_tos;
-      operation.bytes[0] = static_cast<std::uint8_t>(action.value.bytes[0] << 2U);
-      operation.bytes[1] = 0xfc;
-      break;
-    case FieldId::ip_ecn:
-      operation.op = Op::set_tos;
-      operation.bytes[1] = 0x03;
-      break;
-    case FieldId::ip_ttl:
-      operation.op = Op::set_ttl;
-      break;
-    case FieldId::l4_src_port:
-      operation.op = Op::set_src_port;
-      break;
-    default:  // the flow refuses to set anything else
-      operation.op = Op::set_dst_port;
-      break;
-  }
-  return operation;
-}
+// Appends operations to a buffer that is kept from rule to rule.
+class Writer {
+ public:
+  explicit Writer(std::vector<std::uint64_t>& code) : code_(code) { code_.clear(); }
 
-Operation operation_of(const Action& action) {
-  Operation operation{};
-  operation.number = action.number;
-  operation.reason = action.reason;
-  operation.object = action.object;
+  void put(Op op, std::uint32_t number = 0, const void* operand = nullptr, std::size_t bytes = 0,
+           std::uint8_t slot = 0) {
+    const std::size_t words = 1 + (bytes + 7) / 8;
+    last_ = code_.size();
+    code_.resize(code_.size() + words, 0);
+    const Operation operation{op, static_cast<std::uint8_t>(words), slot, 0, number};
+    std::memcpy(&code_[last_], &operation, sizeof operation);
+    if (bytes != 0) {
+      std::memcpy(&code_[last_ + 1], operand, bytes);
+    }
+  }
+
+  void put_set(const Action& action) {
+    const auto& value = action.value.bytes;
+    switch (action.field) {
+      case FieldId::eth_dst:
+        return put_mac(Op::set_eth_dst, Op::set_eth_src, value.data());
+      case FieldId::eth_src:
+        return put_mac(Op::set_eth_src, Op::set_eth_dst, value.data());
+      case FieldId::vlan_id:
+      case FieldId::vlan_inner_id: {
+        const std::uint8_t bits[] = {static_cast<std::uint8_t>(value[0] & 0x0f), value[1], 0x0f, 0xff};
+        return put(Op::set_vlan, 0, bits, 4, action.field == FieldId::vlan_inner_id ? 1 : 0);
+      }
+      case FieldId::vlan_pcp:
+      case FieldId::vlan_inner_pcp: {
+        const std::uint8_t bits[] = {static_cast<std::uint8_t>(value[0] << 5U), 0, 0xe0, 0};
+        return put(Op::set_vlan, 0, bits, 4, action.field == FieldId::vlan_inner_pcp ? 1 : 0);
+      }
+      case FieldId::ip_src:
+        return put(Op::set_src, 0, value.data(), 16);
+      case FieldId::ip_dst:
+        return put(Op::set_dst, 0, value.data(), 16);
+      case FieldId::ip_dscp: {
+        const std::uint8_t bits[] = {static_cast<std::uint8_t>(value[0] << 2U), 0xfc};
+        return put(Op::set_tos, 0, bits, 2);
+      }
+      case FieldId::ip_ecn: {
+        const std::uint8_t bits[] = {value[0], 0x03};
+        return put(Op::set_tos, 0, bits, 2);
+      }
+      case FieldId::ip_ttl:
+        return put(Op::set_ttl, value[0]);
+      case FieldId::l4_src_port:
+        return put(Op::set_src_port, 0, value.data(), 2);
+      default:  // the flow refuses to set anything else
+        return put(Op::set_dst_port, 0, value.data(), 2);
+    }
+  }
+
+ private:
+  // Both Ethernet addresses in a row become one operation.
+  void put_mac(Op op, Op other, const std::uint8_t* address) {
+    if (!code_.empty()) {
+      Operation last;
+      std::memcpy(&last, &code_[last_], sizeof last);
+      if (last.op == other) {
+        std::uint8_t both[12];
+        std::memcpy(both + (other == Op::set_eth_dst ? 0 : 6), &code_[last_ + 1], 6);
+        std::memcpy(both + (other == Op::set_eth_dst ? 6 : 0), address, 6);
+        code_.resize(last_);
+        return put(Op::set_macs, 0, both, 12);
+      }
+    }
+    put(op, 0, address, 6);
+  }
+
+  std::vector<std::uint64_t>& code_;
+  std::size_t last_ = 0;
+};
+
+void put_action(Writer& writer, const Action& action, const Rule& rule) {
+  const auto object = [&](Op op) { writer.put(op, action.number, &action.object, sizeof action.object); };
   switch (action.kind) {
     case ActionKind::set:
-      return set_operation(action);
+      return writer.put_set(action);
     case ActionKind::decrement_ttl:
-      operation.op = Op::decrement_ttl;
-      break;
+      return writer.put(Op::decrement_ttl);
     case ActionKind::push_vlan:
-      operation.op = Op::push_vlan;
-      break;
+      return writer.put(Op::push_vlan, action.number);
     case ActionKind::pop_vlan:
-      operation.op = Op::pop_vlan;
-      break;
-    case ActionKind::encapsulate:
-      operation.op = Op::encapsulate;
-      break;
+      return writer.put(Op::pop_vlan);
+    case ActionKind::encapsulate: {
+      const Tunnel tunnel = Tunnel::make(rule.tunnels[action.number]);
+      return writer.put(Op::encapsulate, 0, &tunnel, offsetof(Tunnel, header) + tunnel.bytes);
+    }
     case ActionKind::decapsulate:
-      operation.op = Op::decapsulate;
-      break;
+      return writer.put(Op::decapsulate);
     case ActionKind::count:
-      operation.op = Op::count;
-      break;
+      return object(Op::count);
     case ActionKind::meter:
-      operation.op = Op::meter;
-      break;
+      return object(Op::meter);
     case ActionKind::mirror:
-      operation.op = Op::mirror;
-      break;
+      return writer.put(Op::mirror, action.number);
     case ActionKind::output:
-      operation.op = Op::output;
-      break;
+      return writer.put(Op::output, action.number);
     case ActionKind::flood:
-      operation.op = Op::flood;
-      break;
+      return writer.put(Op::flood, action.number);
     case ActionKind::select:
-      operation.op = Op::select;
-      break;
+      return object(Op::select);
     case ActionKind::reject:
-      operation.op = Op::reject;
-      break;
+      return writer.put(Op::reject, action.number, &action.reason, sizeof action.reason);
     case ActionKind::drop:
-      operation.op = Op::drop;
-      break;
+      return writer.put(Op::drop, action.reason);
     case ActionKind::enter:
-      operation.op = Op::enter;
-      break;
+      return writer.put(Op::enter, action.number);
   }
-  return operation;
 }
 
-// Both Ethernet addresses at once, if `second` sets the one that `first` does not.
-bool join(Operation& first, const Operation& second) {
-  const bool src_last = first.op == Op::set_eth_dst && second.op == Op::set_eth_src;
-  const bool dst_last = first.op == Op::set_eth_src && second.op == Op::set_eth_dst;
-  if (!src_last && !dst_last) {
-    return false;
-  }
-  std::array<std::uint8_t, 16> both{};
-  const auto& dst = src_last ? first.bytes : second.bytes;
-  const auto& src = src_last ? second.bytes : first.bytes;
-  std::copy_n(dst.begin(), 6, both.begin());
-  std::copy_n(src.begin(), 6, both.begin() + 6);
-  first.op = Op::set_macs;
-  first.bytes = both;
-  return true;
+bool reads(ActionKind kind) {
+  return kind != ActionKind::count && kind != ActionKind::meter && kind != ActionKind::mirror &&
+         kind != ActionKind::output && kind != ActionKind::flood && kind != ActionKind::drop;
 }
 
 }  // namespace
 
 void Program::compile(const Rule& rule) {
-  // Compiled once per install into buffers of the thread; the common short program is then copied into the rule.
-  thread_local std::vector<Operation> operations;
-  operations.clear();
+  thread_local std::vector<std::uint64_t> code;
+  Writer writer(code);
   reads_packet_ = false;
   for (const Action& action : rule.actions) {
-    const Operation operation = operation_of(action);
-    if (operations.empty() || !join(operations.back(), operation)) {
-      operations.push_back(operation);
-    }
-    reads_packet_ = reads_packet_ || (operation.op != Op::count && operation.op != Op::meter &&
-                                      operation.op != Op::mirror && operation.op != Op::output &&
-                                      operation.op != Op::flood && operation.op != Op::drop);
+    put_action(writer, action, rule);
+    reads_packet_ = reads_packet_ || reads(action.kind);
   }
-  size_ = static_cast<std::uint8_t>(std::min<std::size_t>(operations.size(), 255));
-  if (operations.size() <= inline_size && rule.tunnels.empty()) {
-    std::ranges::copy(operations, inline_.begin());
+  if (code.size() <= inline_.size()) {
     more_.reset();
-    return;
-  }
-  size_ = std::max<std::uint8_t>(size_, inline_size + 1);
-  more_ = std::make_unique<More>();
-  more_->operations = operations;
-  for (const Vxlan& vxlan : rule.tunnels) {
-    more_->tunnels.emplace_back(vxlan);
-  }
-  for (Operation& operation : more_->operations) {
-    if (operation.op == Op::encapsulate) {
-      operation.object = &more_->tunnels[operation.number];
-    }
+    std::ranges::copy(code, inline_.begin());
+  } else {
+    more_ = std::make_unique_for_overwrite<std::uint64_t[]>(code.size());
+    std::ranges::copy(code, more_.get());
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A rule's actions as the core engine runs them: a short list of fixed-size operations next to the rule, with what can
-// be worked out beforehand worked out.
+// A rule's actions as the core engine runs them: a short list of operations next to the rule, with what can be worked
+// out beforehand worked out.
 
 #include <array>
 #include <cstdint>
@@ -25,43 +25,48 @@ enum class Op : std::uint8_t {
   decrement_ttl,
   push_vlan,
   pop_vlan,
-  encapsulate,   ///< object: Tunnel
+  encapsulate,   ///< operand: Tunnel
   decapsulate,
-  count,
-  meter,
+  count,         ///< operand: Counter*
+  meter,         ///< operand: Meter*
   mirror,
   // final
   output,
   flood,
-  select,        ///< object: Group
-  reject,
-  drop,
+  select,        ///< operand: Group*
+  reject,        ///< operand: ReasonId
+  drop,          ///< number: ReasonId
   enter,
 };
 
-/// Outer headers, ready but for the fields that depend on the packet.
-struct Tunnel {
-  std::array<std::uint8_t, 14 + 40 + 8 + 8> header{};
-  std::uint8_t bytes = 0;         ///< of header: 50 for IPv4, 70 for IPv6
-  bool v6 = false;
-  std::uint16_t checksum_base = 0;  ///< sum of the IPv4 header's fixed words
-
-  explicit Tunnel(const Vxlan& vxlan);
-};
-
+/// One step. What it needs beyond follows it, padded to 8 bytes.
 struct Operation {
   Op op;
-  std::uint8_t slot = 0;
-  ReasonId reason = 0;
-  std::uint32_t number = 0;
-  union {
-    std::array<std::uint8_t, 16> bytes;
-    void* object;
-  };
-};
-static_assert(sizeof(Operation) == 24);
+  std::uint8_t words;     ///< 8-byte words to the next operation
+  std::uint8_t slot;
+  std::uint8_t reserved;
+  std::uint32_t number;
 
-/// The operations of one rule. Four or fewer lie in the rule itself.
+  template <class T>
+  [[nodiscard]] const T& operand() const {
+    return *reinterpret_cast<const T*>(this + 1);
+  }
+  [[nodiscard]] const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(this + 1); }
+  [[nodiscard]] const Operation* next() const { return this + words; }
+};
+static_assert(sizeof(Operation) == 8);
+
+/// Operand of encapsulate: outer headers, ready but for the fields that depend on the packet.
+struct Tunnel {
+  std::uint16_t checksum_base;  ///< sum of the IPv4 header's fixed words
+  std::uint8_t bytes;           ///< of header: 50 for IPv4, 70 for IPv6
+  bool v6;
+  std::array<std::uint8_t, 70> header;
+
+  static Tunnel make(const Vxlan& vxlan);
+};
+
+/// The operations of one rule, in the rule itself if they fit: what a hit reads is then next to what it has read.
 class Program {
  public:
   Program() = default;
@@ -71,22 +76,18 @@ class Program {
   /// Replaces the program by `rule`'s actions.
   void compile(const Rule& rule);
 
-  [[nodiscard]] const Operation* begin() const { return size_ <= inline_size ? inline_.data() : more_->operations.data(); }
+  [[nodiscard]] const Operation* begin() const {
+    return reinterpret_cast<const Operation*>(more_ == nullptr ? inline_.data() : more_.get());
+  }
 
   /// Whether running it needs the packet parsed.
   [[nodiscard]] bool reads_packet() const { return reads_packet_; }
 
  private:
-  static constexpr std::size_t inline_size = 4;
-  struct More {
-    std::vector<Operation> operations;
-    std::vector<Tunnel> tunnels;
-  };
-
-  std::array<Operation, inline_size> inline_;
-  std::unique_ptr<More> more_;
-  std::uint8_t size_ = 0;
+  std::unique_ptr<std::uint64_t[]> more_;
+  std::array<std::uint64_t, 13> inline_;
   bool reads_packet_ = false;
 };
+static_assert(sizeof(Program) == 120);
 
 }  // namespace weir

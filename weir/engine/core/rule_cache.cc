@@ -524,7 +524,7 @@ void RuleCache::reclaim() {
 }
 
 void RuleCache::maintain(Nanoseconds now) {
-  constexpr unsigned rules_a_time = 8;
+  constexpr unsigned rules_a_time = 4;
   const RuleIndex used = slots_used_.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < rules_a_time && used != 0; ++i) {
     sweep_ = sweep_ + 1 < used ? sweep_ + 1 : 0;
