@@ -29,7 +29,8 @@ std::string MacAddress::to_string() const {
 }
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
-  const std::string zero_ended(text);
+  // A zero byte would end the text early.
+  const std::string zero_ended(text.find('\0') == std::string_view::npos ? text : std::string_view());
   if (in_addr v4{}; inet_pton(AF_INET, zero_ended.c_str(), &v4) == 1) {
     Ipv4Address address;
     std::memcpy(address.bytes.data(), &v4, 4);

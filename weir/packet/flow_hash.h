@@ -6,15 +6,18 @@
 
 namespace weir {
 
-/// Seeded, and symmetric: both directions of a conversation have the same. Addresses and protocol, and ports (or the
-/// identifier of an ICMP echo) unless the packet is a fragment, so that all fragments of a packet have the same.
+/// Seeded, and symmetric: both directions of a conversation have the same. Addresses, and unless the packet is a
+/// fragment, protocol and ports (or the identifier of an ICMP echo): all fragments of a packet have the same. (The
+/// first of an IPv6 packet may show another protocol than those behind it, where extension headers were fragmented.)
 /// Without IP: the Ethernet addresses. Plain 64-bit arithmetic, so that every engine can compute it.
 inline std::uint64_t flow_hash(const Key& key, std::uint64_t seed) {
   constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
   const Layout layout{key.layout};
   std::uint64_t src_port = 0;
   std::uint64_t dst_port = 0;
+  std::uint64_t protocol = 0;
   if (!layout.fragment()) {
+    protocol = key.protocol;
     if (layout.ports()) {
       src_port = load_big<std::uint16_t>(key.src_port.data());
       dst_port = load_big<std::uint16_t>(key.dst_port.data());
@@ -35,7 +38,7 @@ inline std::uint64_t flow_hash(const Key& key, std::uint64_t seed) {
     };
     sum = end(mac(key.eth_src), 0, 0) + end(mac(key.eth_dst), 0, 0);
   }
-  return multiply_fold(sum ^ seed, odd + 2 * std::uint64_t{key.protocol});
+  return multiply_fold(sum ^ seed, odd + 2 * protocol);
 }
 
 }  // namespace weir

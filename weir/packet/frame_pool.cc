@@ -137,7 +137,7 @@ Packet* PacketCache::clone(const Packet& packet) {
   if (copy == nullptr) {
     return nullptr;
   }
-  const unsigned own = packet.head();
+  const unsigned own = std::min<unsigned>(packet.segment, 2 * Packet::header_bytes);
   std::memcpy(copy->data, packet.data, own);
   copy->segment = static_cast<std::uint16_t>(own);
   copy->length = packet.length;

@@ -23,10 +23,22 @@ bool broadcast(const IpAddress& address) {
   });
 }
 
+// Whether the address is that of one host which is not this one.
+bool names_a_host(const IpAddress& address) {
+  if (unspecified(address) || address.multicast()) {
+    return false;
+  }
+  if (address.v6) {
+    return address != IpAddress(Ipv6Address{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}});
+  }
+  return address.bytes[0] != 127 && address.bytes[0] < 240;
+}
+
 // Whether an error message may answer the packet.
 bool may_answer(const Packet& packet, const IpAddress& src, const IpAddress& dst) {
-  if (packet.layout.later_fragment() || unspecified(src) || src.multicast() || broadcast(src) || dst.multicast() ||
-      broadcast(dst) || (packet.data[0] & 1U) != 0) {
+  // What ends inside its L4 header could be an error message itself.
+  if (packet.layout.later_fragment() || packet.layout.verdict() == ParseVerdict::truncated_l4 || !names_a_host(src) ||
+      dst.multicast() || broadcast(dst) || (packet.data[0] & 1U) != 0) {
     return false;
   }
   const std::uint8_t type = packet.data[packet.l4];
@@ -72,6 +84,8 @@ Packet* make_icmp_error(PacketCache& frames, const Packet& packet, const IcmpErr
   }
   message->ingress = packet.ingress;
   message->timestamp = packet.timestamp;
+  message->vlan = packet.vlan;
+  message->offload.flags = packet.offload.flags & Offload::has_vlan;
   message->length = packet.l3 + ip_bytes + sizeof(IcmpHeader) + quoted;
   message->segment = static_cast<std::uint16_t>(message->length);
 

@@ -17,7 +17,8 @@ struct IcmpErrorKind {
 /// addresses are the packet's, swapped, and so are its tags. Quotes as much of the packet as RFC 792, RFC 1812
 /// (576 bytes in all) or RFC 4443 (1,280) allow. The packet is parsed and is IP of `source`'s family.
 /// nullptr if no message may be sent about it (RFC 1122, section 3.2.2; RFC 4443, section 2.4(e): errors, later
-/// fragments, group or unspecified addresses), or if frames ran out.
+/// fragments, packets to a group or from what is no host's address, packets that end inside their L4 header), or if
+/// frames ran out.
 Packet* make_icmp_error(PacketCache& frames, const Packet& packet, const IcmpErrorKind& kind, const IpAddress& source);
 
 }  // namespace weir

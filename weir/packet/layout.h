@@ -76,7 +76,7 @@ struct Layout {
     bits = static_cast<std::uint16_t>((bits & ~verdict_mask) | (static_cast<unsigned>(verdict) << verdict_shift));
   }
 
-  /// "vlan ipv4 tcp", "ipv6 udp first-fragment", "broken: truncated_ipv4"
+  /// "vlan ipv4 tcp", "ipv6 udp extensions first-fragment", "ethernet broken: truncated_ipv4"
   [[nodiscard]] std::string to_string() const;
 
   constexpr bool operator==(const Layout&) const = default;

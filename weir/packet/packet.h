@@ -28,7 +28,7 @@ static_assert(sizeof(Offload) == 10);
 /// all of it, its headers contiguous in the first segment. Owned by whoever holds the pointer; given back through a
 /// PacketCache.
 struct alignas(64) Packet {
-  /// Headers lie in the first so many bytes; later bytes may be shared with a copy of the packet.
+  /// Headers lie in the first so many bytes; bytes beyond twice that may be shared with a copy of the packet.
   static constexpr unsigned header_bytes = 256;
 
   std::uint8_t* data;       ///< first byte of this segment

@@ -276,6 +276,7 @@ class Parser {
     }
     ports(offset, L4::udp, sizeof(UdpHeader));
     if (udp.dst_port == VxlanHeader::port && !layout_.fragment() && !layout_.tunnel()) [[unlikely]] {
+      end_ = offset + udp.length;
       vxlan(offset + sizeof(UdpHeader));
     }
   }
