@@ -1,0 +1,208 @@
+#include "subject.h"
+
+#include <algorithm>
+
+#include <weir/packet/edit.h>
+
+namespace weir::property {
+
+namespace {
+
+// Stage 2 is the packet stage; the others run programs.
+constexpr unsigned packet_stage = 2;
+
+std::string hex(const std::vector<std::uint8_t>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Observed::difference(const Observed& other) const {
+  std::string text;
+  for (std::size_t port = 0; port < out.size(); ++port) {
+    const std::size_t most = std::max(out[port].size(), other.out[port].size());
+    for (std::size_t i = 0; i < most; ++i) {
+      const std::string a = i < out[port].size() ? hex(out[port][i]) : "nothing";
+      const std::string b = i < other.out[port].size() ? hex(other.out[port][i]) : "nothing";
+      if (a != b) {
+        text += fmt::format("  port {} packet {}:\n    {}\n    {}\n", port, i, a, b);
+      }
+    }
+  }
+  std::map<std::string, std::uint64_t> names = drops;
+  names.insert(other.drops.begin(), other.drops.end());
+  for (const auto& [name, unused] : names) {
+    const auto a = drops.contains(name) ? drops.at(name) : 0;
+    const auto b = other.drops.contains(name) ? other.drops.at(name) : 0;
+    if (a != b) {
+      text += fmt::format("  drops {}: {} and {}\n", name, a, b);
+    }
+  }
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    if (counters[i] != other.counters[i]) {
+      text += fmt::format("  counter {}: {} and {}\n", i, counters[i], other.counters[i]);
+    }
+  }
+  if (cloned != other.cloned || originated != other.originated) {
+    text += fmt::format("  cloned {} and {}, originated {} and {}\n", cloned, other.cloned, originated, other.originated);
+  }
+  return text;
+}
+
+Subject::Subject(const SubjectOptions& options, const std::vector<Program>& programs)
+    : state_(std::make_unique<State>(epochs_, options.seed)), world_(*state_), reader_(epochs_.add()), out_(ports) {
+  for (unsigned i = 0; i < World::stages; ++i) {
+    Pipeline::Node node{fmt::format("s{}", i), nullptr, nullptr, {}};
+    if (i == packet_stage) {
+      node.packet = &scrambler_;
+      node.outputs = {3, 4};
+      world_.stage_addresses.push_back(static_cast<const PacketStage*>(&scrambler_));
+    } else {
+      program_stages_.push_back(std::make_unique<ProgramStage>(world_, programs[i]));
+      node.flow = program_stages_.back().get();
+      node.outputs = {i + 1 < World::stages ? static_cast<std::uint8_t>(i + 1) : Pipeline::nowhere};
+      world_.stage_addresses.push_back(static_cast<const FlowStage*>(program_stages_.back().get()));
+    }
+    world_.stage_is_flow.push_back(i != packet_stage);
+    pipeline_.stages.push_back(std::move(node));
+  }
+  pipeline_.entry = {0, 0, 1, 2};
+  for (unsigned i = 0; i < ports; ++i) {
+    port_table_.ports[i].up = i != 3;
+    port_table_.ports[i].addresses = {*IpAddress::parse("10.0.0.254"), *IpAddress::parse("2001:db8::fe")};
+  }
+  port_table_.ports[1].addresses.clear();
+  port_table_.count = ports;
+  pool_ = std::move(*FramePool::create(1024));
+  for (unsigned i = 0; i < options.workers; ++i) {
+    auto worker = std::make_unique<Worker>(*pool_);
+    const ExecutorContext context{*state_, pipeline_, port_table_, worker->frames, worker->outputs, worker->stats, i};
+    if (options.kind == Kind::reference) {
+      worker->executor = std::make_unique<ReferenceExecutor>(context);
+    } else {
+      const std::uint32_t cache = options.kind == Kind::cached ? options.rule_cache : 0;
+      auto core = std::make_unique<CoreExecutor>(context, CoreOptions{cache});
+      core->cache().set_idle_timeout(options.idle_timeout);
+      worker->core = core.get();
+      worker->executor = std::move(core);
+    }
+    workers_.push_back(std::move(worker));
+  }
+  reader_.online();
+}
+
+Subject::~Subject() {
+  reader_.offline();
+  workers_.clear();
+  epochs_.remove(reader_);
+}
+
+void Subject::process(unsigned worker_number, PortId port, const std::vector<Frame>& frames, Nanoseconds now) {
+  Worker& worker = *workers_[worker_number % workers_.size()];
+  reader_.quiescent();
+  state_->expire(now);
+  std::vector<Packet*> packets;
+  for (const Frame& frame : frames) {
+    Packet* packet = worker.frames.allocate(frame.bytes);
+    packet->timestamp = now;
+    if (frame.partial_checksum) {
+      Key key;
+      parse(*packet, key);
+      const L4 l4 = packet->layout.l4();
+      if (l4 == L4::tcp || l4 == L4::udp) {
+        packet->offload.flags = Offload::needs_checksum;
+        packet->offload.checksum_start = packet->l4;
+        packet->offload.checksum_offset = l4 == L4::tcp ? 16 : 6;
+      }
+      packet->layout = {};
+    }
+    packets.push_back(packet);
+  }
+  in_count_ += packets.size();
+  DecisionBudget unlimited;
+  worker.executor->process(port, packets, now, unlimited);
+  worker.outputs.flush([&](PortId out, std::span<Packet*> sent) {
+    for (Packet* packet : sent) {
+      ++out_count_;
+      edit::finish_checksum(*packet);
+      std::vector<std::uint8_t> bytes;
+      for (const Packet* segment = packet; segment != nullptr; segment = segment->next) {
+        bytes.insert(bytes.end(), segment->data, segment->data + segment->segment);
+      }
+      out_[out.number].push_back(std::move(bytes));
+      worker.frames.free(packet);
+    }
+  });
+  worker.executor->idle(now);
+}
+
+void Subject::apply(Update& update, Nanoseconds now) {
+  // As a control thread would find it: no worker in the middle of a batch.
+  reader_.offline();
+  (void)update.commit(*state_, now);
+  reader_.online();
+}
+
+Observed Subject::observe() {
+  Observed observed;
+  observed.out = std::exchange(out_, std::vector<std::vector<std::vector<std::uint8_t>>>(ports));
+  for (const auto& worker : workers_) {
+    for (unsigned i = 0; i < state_->reasons(); ++i) {
+      if (const std::uint64_t n = worker->stats.drops[i].get(); n != 0) {
+        observed.drops[std::string(state_->reason(static_cast<ReasonId>(i)).name)] += n;
+      }
+    }
+    observed.cloned += worker->stats.cloned.get();
+    observed.originated += worker->stats.originated.get();
+  }
+  for (const Counter* counter : world_.counters) {
+    observed.counters.push_back(counter->packets());
+    observed.counters.push_back(counter->bytes());
+  }
+  return observed;
+}
+
+bool Subject::accounted() const {
+  std::uint64_t in = in_count_;
+  std::uint64_t out = out_count_;
+  for (const auto& worker : workers_) {
+    in += worker->stats.cloned.get() + worker->stats.originated.get();
+    for (const OwnedCounter& drops : worker->stats.drops) {
+      out += drops.get();
+    }
+  }
+  return in == out;
+}
+
+std::vector<std::pair<PairKey, std::uint32_t>> Subject::table_contents() const {
+  std::vector<std::pair<PairKey, std::uint32_t>> contents;
+  for (const auto* table : world_.tables) {
+    std::vector<std::pair<PairKey, std::uint32_t>> one;
+    table->for_each([&](const PairKey& key, std::uint32_t value) { one.emplace_back(key, value); });
+    std::ranges::sort(one);
+    contents.insert(contents.end(), one.begin(), one.end());
+  }
+  return contents;
+}
+
+std::uint64_t Subject::hits() const {
+  std::uint64_t hits = 0;
+  for (const auto& worker : workers_) {
+    hits += worker->stats.exact_hits.get() + worker->stats.masked_hits.get() + worker->stats.port_hits.get();
+  }
+  return hits;
+}
+
+std::size_t Subject::masks() const {
+  std::size_t masks = 0;
+  for (const auto& worker : workers_) {
+    masks = std::max(masks, worker->core != nullptr ? worker->core->cache().masks() : 0);
+  }
+  return masks;
+}
+
+}  // namespace weir::property
