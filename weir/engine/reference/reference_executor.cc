@@ -1,0 +1,231 @@
+#include <weir/engine/reference/reference_executor.h>
+
+#include <algorithm>
+
+#include <weir/engine/reject.h>
+
+namespace weir {
+
+namespace {
+
+// Passes through the graph that a packet may make.
+constexpr unsigned pass_limit = 16;
+
+}  // namespace
+
+void ReferenceExecutor::process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) {
+  const std::uint8_t entry = context_.pipeline.entry_of(ingress);
+  Wave wave(packets.begin(), packets.end());
+  for (Packet*& packet : wave) {
+    packet->ingress = ingress.number;
+    packet->stage = entry;
+    if (entry == Pipeline::nowhere) {
+      drop(drop::unconnected);
+      context_.frames.free(std::exchange(packet, nullptr));
+    }
+  }
+  const auto done = [&wave] {
+    return std::ranges::all_of(wave, [](const Packet* packet) { return packet == nullptr; });
+  };
+  for (unsigned passes = 0; passes < pass_limit && !done(); ++passes) {
+    next_.assign(wave.size(), nullptr);
+    pass(wave, now, budget);
+    wave.swap(next_);
+  }
+  for (Packet* packet : wave) {
+    if (packet != nullptr) {
+      drop(drop::loop_limit);
+      context_.frames.free(packet);
+    }
+  }
+}
+
+// Takes each packet as far as its next look-up: first those at flow stages, in order, then those at packet stages,
+// stage by stage.
+void ReferenceExecutor::pass(Wave& wave, Nanoseconds now, DecisionBudget& budget) {
+  const auto& stages = context_.pipeline.stages;
+  for (std::size_t place = 0; place < wave.size(); ++place) {
+    if (wave[place] != nullptr && stages[wave[place]->stage].packet == nullptr) {
+      run_flow_stages(place, std::exchange(wave[place], nullptr), now, budget);
+    }
+  }
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage].packet != nullptr) {
+      run_packet_stage(stage, wave);
+    }
+  }
+}
+
+void ReferenceExecutor::run_flow_stages(std::size_t place, Packet* packet, Nanoseconds now, DecisionBudget& budget) {
+  if (budget.limited && budget.tokens <= 0) {
+    drop(drop::decision_budget);
+    context_.frames.free(packet);
+    return;
+  }
+  WorkerStats& stats = context_.stats;
+  WorkerStats::Stage& first = stats.stages[packet->stage];
+  const Nanoseconds before = SystemClock::read();
+  flow_.decide(reference::read(*packet), now);
+  const Nanoseconds took = SystemClock::read() - before;
+  // Freed first: what is written in its place finds a frame.
+  context_.frames.free(packet);
+
+  budget.tokens -= static_cast<std::int64_t>(took);
+  first.decision_ns.add(took);
+  stats.misses.add();
+  for (unsigned stage = 0; stage < 64; ++stage) {
+    if ((flow_.stages() >> stage & 1U) != 0) {
+      stats.stages[stage].decisions.add();
+    }
+  }
+  for (const DirectFlow::Effect& effect : flow_.effects()) {
+    if (!carry_out(effect, now)) {
+      return;
+    }
+  }
+  conclude(flow_.verdict(), place, now);
+}
+
+// False if the packet ended with it.
+bool ReferenceExecutor::carry_out(const DirectFlow::Effect& effect, Nanoseconds now) {
+  if (const auto* counted = std::get_if<DirectFlow::Counted>(&effect)) {
+    counted->counter->add(context_.worker, counted->length);
+  } else if (const auto* metered = std::get_if<DirectFlow::Metered>(&effect)) {
+    if (!metered->meter->conforms(metered->length, now)) {
+      drop(drop::metered);
+      return false;
+    }
+  } else if (const auto* mirrored = std::get_if<DirectFlow::Mirrored>(&effect)) {
+    copy_to(mirrored->port.number, mirrored->frame);
+  } else if (const auto* lost = std::get_if<DirectFlow::Lost>(&effect)) {
+    drop(lost->reason);
+    return false;
+  }
+  return true;
+}
+
+void ReferenceExecutor::conclude(const Verdict& verdict, std::size_t place, Nanoseconds now) {
+  const reference::Frame& frame = flow_.frame();
+  switch (verdict.kind) {
+    case Verdict::Kind::output:
+      return emit(verdict.number, frame);
+    case Verdict::Kind::flood:
+      return flood(frame, static_cast<std::uint16_t>(verdict.number));
+    case Verdict::Kind::select:
+      return select(frame, *verdict.group);
+    case Verdict::Kind::reject:
+      return reject(frame, verdict.number, verdict.reason, now);
+    case Verdict::Kind::drop:
+      return drop(verdict.reason);
+    case Verdict::Kind::next:
+    case Verdict::Kind::to:
+      next_[place] = write(frame);
+      if (next_[place] != nullptr) {
+        next_[place]->stage = static_cast<std::uint8_t>(verdict.number);
+      }
+      return;
+  }
+}
+
+void ReferenceExecutor::run_packet_stage(std::size_t stage, Wave& wave) {
+  std::vector<std::size_t> places;
+  std::vector<Packet*> packets;
+  for (std::size_t place = 0; place < wave.size(); ++place) {
+    if (wave[place] != nullptr && wave[place]->stage == stage) {
+      places.push_back(place);
+      packets.push_back(wave[place]);
+    }
+  }
+  if (packets.empty()) {
+    return;
+  }
+  const Pipeline::Node& node = context_.pipeline.stages[stage];
+  Batch batch(packets, context_.state, context_.worker);
+  node.packet->process(batch);
+  context_.stats.stages[stage].processed.add(packets.size());
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const Batch::Fate fate = batch.fate(i);
+    const bool connected = fate.number < node.outputs.size() && node.outputs[fate.number] != Pipeline::nowhere;
+    if (fate.dropped || !connected) {
+      drop(fate.dropped ? fate.number : ReasonId{drop::unconnected});
+      context_.frames.free(packets[i]);
+    } else {
+      packets[i]->stage = node.outputs[fate.number];
+      next_[places[i]] = packets[i];
+    }
+  }
+}
+
+void ReferenceExecutor::flood(const reference::Frame& frame, std::uint16_t vlan) {
+  std::vector<PortId> others;
+  for (const PortId port : context_.state.flood_domains().ports(vlan)) {
+    if (port.number != frame.ingress) {
+      others.push_back(port);
+    }
+  }
+  if (others.empty()) {
+    return drop(drop::flood_empty);
+  }
+  for (std::size_t i = 0; i + 1 < others.size(); ++i) {
+    copy_to(others[i].number, frame);
+  }
+  emit(others.back().number, frame);
+}
+
+void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
+  const Member* member = group.members().pick(flow_.hash());
+  if (member == nullptr) {
+    return drop(drop::no_member);
+  }
+  if (member->rewrite && reference::parse(frame).layout.ethernet()) {
+    std::ranges::copy(member->dst.bytes, frame.bytes.begin());
+    std::ranges::copy(member->src.bytes, frame.bytes.begin() + 6);
+  }
+  emit(member->port.number, frame);
+}
+
+void ReferenceExecutor::reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now) {
+  if (Packet* packet = write(frame); packet != nullptr) {
+    Packet* message = make_reject(context_.state, context_.ports, context_.frames, *packet, what, now);
+    if (message != nullptr) {
+      context_.stats.originated.add();
+      emit(message->ingress, message);
+    }
+    drop(reason);
+    context_.frames.free(packet);
+  }
+}
+
+// Null, and the packet dropped, when frames ran out.
+Packet* ReferenceExecutor::write(const reference::Frame& frame) {
+  Packet* packet = reference::write(frame, context_.frames);
+  if (packet == nullptr) {
+    drop(drop::no_frames);
+  }
+  return packet;
+}
+
+void ReferenceExecutor::emit(std::uint32_t port, const reference::Frame& frame) {
+  if (Packet* packet = write(frame); packet != nullptr) {
+    emit(port, packet);
+  }
+}
+
+void ReferenceExecutor::emit(std::uint32_t port, Packet* packet) {
+  if (!context_.ports.known(port)) {
+    drop(drop::port_unknown);
+    context_.frames.free(packet);
+  } else if (!context_.ports.ports[port].up.load(std::memory_order_relaxed)) {
+    drop(drop::port_down);
+    context_.frames.free(packet);
+  } else {
+    context_.outputs.push(port, packet);
+  }
+}
+
+void ReferenceExecutor::copy_to(std::uint32_t port, const reference::Frame& frame) {
+  context_.stats.cloned.add();
+  emit(port, frame);
+}
+
+}  // namespace weir

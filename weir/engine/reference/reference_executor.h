@@ -1,0 +1,45 @@
+#pragma once
+// The reference engine: it defines what running packets through a graph means. Every packet is decided, its actions are
+// done on plain bytes, one after the other. The core engine with its rule cache must give the same; it shares with this
+// one only the state, the fields' definitions and the ICMP errors.
+
+#include <vector>
+
+#include <weir/engine/executor.h>
+#include <weir/engine/reference/direct_flow.h>
+
+namespace weir {
+
+class ReferenceExecutor final : public Executor {
+ public:
+  explicit ReferenceExecutor(const ExecutorContext& context)
+      : context_(context), flow_(context.state, context.pipeline) {}
+
+  void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
+
+ private:
+  /// Packets by their place in the batch; null where none is.
+  using Wave = std::vector<Packet*>;
+
+  void pass(Wave& wave, Nanoseconds now, DecisionBudget& budget);
+  void run_flow_stages(std::size_t place, Packet* packet, Nanoseconds now, DecisionBudget& budget);
+  void run_packet_stage(std::size_t stage, Wave& wave);
+
+  bool carry_out(const DirectFlow::Effect& effect, Nanoseconds now);
+  void conclude(const Verdict& verdict, std::size_t place, Nanoseconds now);
+  void flood(const reference::Frame& frame, std::uint16_t vlan);
+  void select(reference::Frame frame, const Group& group);
+  void reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now);
+
+  Packet* write(const reference::Frame& frame);
+  void emit(std::uint32_t port, const reference::Frame& frame);
+  void emit(std::uint32_t port, Packet* packet);
+  void copy_to(std::uint32_t port, const reference::Frame& frame);
+  void drop(ReasonId reason) { context_.stats.drop(reason); }
+
+  ExecutorContext context_;
+  DirectFlow flow_;
+  Wave next_;
+};
+
+}  // namespace weir
