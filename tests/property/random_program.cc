@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include <weir/packet/tcp.h>
+
 namespace weir::property {
 
 namespace {

@@ -52,8 +52,8 @@ class Update {
   /// Replaces the rule at `order`, if there is one.
   template <class A>
   void set(Classifier<A>& classifier, std::uint32_t order, Match match, std::type_identity_t<A> action) {
-    using Rule = typename Classifier<A>::Rule;
-    put(classifier, order, std::make_shared<const Rule>(Rule{order, match, std::move(action)}));
+    using Entry = typename Classifier<A>::Rule;
+    put(classifier, order, std::make_shared<const Entry>(Entry{order, match, std::move(action)}));
   }
   template <class A>
   void erase(Classifier<A>& classifier, std::uint32_t order) {

@@ -421,7 +421,7 @@ void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash
   if (member == nullptr) {
     return drop(packet, drop::no_member);
   }
-  if (member->rewrite) {
+  if (member->rewrite && packet->layout.ethernet()) {
     std::memcpy(packet->data, member->dst.bytes.data(), 6);
     std::memcpy(packet->data + 6, member->src.bytes.data(), 6);
   }

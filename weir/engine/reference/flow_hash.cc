@@ -54,7 +54,7 @@ std::uint64_t flow_hash(const Frame& frame, const Headers& headers, std::uint64_
     dst.high = number(frame, 0, 6);
     src.high = number(frame, 6, 6);
   }
-  if (layout.ip()) {
+  if (layout.ip() && !layout.fragment()) {
     protocol = headers.protocol;
   }
   if (layout.ports() && !layout.fragment()) {
