@@ -94,8 +94,8 @@ class Flow {
     FieldValue walked;
     walked.bytes.fill(0xff);
     walked.bytes = IpPrefix(Ipv6Address{walked.bytes}, found.depth).address.bytes;
-    const bool opaque = consult(field.id, walked);
-    depend({&prefixes.state_, generation, opaque});
+    consult(field.id, walked);
+    depend({&prefixes.state_, generation, rewritten_parts()});
     return found.value;
   }
 
@@ -104,8 +104,8 @@ class Flow {
   const A* match(const Classifier<A>& classifier) {
     const std::uint32_t generation = classifier.state_.generation();
     const auto found = classifier.lookup(key());
-    const bool opaque = consult_key(found.consulted);
-    depend({&classifier.state_, generation, opaque});
+    consult_key(found.consulted);
+    depend({&classifier.state_, generation, rewritten_parts()});
     return found.action;
   }
 
@@ -183,14 +183,15 @@ class Flow {
   }
 
  protected:
-  // What an implementation provides. `consult` and `consult_key` say whether any of the bits had been rewritten.
+  // What an implementation provides.
   virtual State& state() = 0;
   virtual Nanoseconds now() const = 0;
   virtual Layout layout() = 0;
   virtual bool peek(FieldId field, FieldValue& value) = 0;
-  virtual bool consult(FieldId field, const FieldValue& mask) = 0;
+  virtual void consult(FieldId field, const FieldValue& mask) = 0;
   virtual Key key() = 0;
-  virtual bool consult_key(const Key& mask) = 0;
+  virtual void consult_key(const Key& mask) = 0;
+  virtual std::uint8_t rewritten_parts() = 0;
   virtual bool test_flags(Flags flags) = 0;
   virtual void set_field(FieldId field, const FieldValue& value) = 0;
   virtual void depend(const KeyedDependency& dependency) = 0;

@@ -19,17 +19,38 @@ struct KeyRegion {
 /// The packets whose `field` (ip.src or ip.dst) lies in `prefix`.
 KeyRegion region_of(FieldId field, const IpPrefix& prefix);
 
-/// Whether some packet lies in both.
-inline bool overlap(const KeyRegion& region, const Key& value, const Key& mask) {
-  return equal_under(region.value, value, region.mask & mask);
+/// Parts of a packet that a decision had rewritten before it looked something up: what the look-up saw there is not what
+/// the rule's match shows.
+namespace rewritten {
+inline constexpr std::uint8_t eth = 1;
+inline constexpr std::uint8_t tags = 2;
+inline constexpr std::uint8_t ttl = 4;
+inline constexpr std::uint8_t tos = 8;
+inline constexpr std::uint8_t src = 16;
+inline constexpr std::uint8_t dst = 32;
+inline constexpr std::uint8_t ports = 64;
+inline constexpr unsigned combinations = 128;
+
+/// The bits of a key that belong to the parts.
+const Key& bits(std::uint8_t parts);
+}  // namespace rewritten
+
+/// Whether some packet of the rule (`value`, `mask`) may have been seen in `region` by a look-up behind rewrites of
+/// `parts`: those bits are unknown.
+inline bool overlap(const KeyRegion& region, const Key& value, const Key& mask, std::uint8_t parts) {
+  const Key& unknown = rewritten::bits(parts);
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < Key::words; ++i) {
+    difference |= (region.value.word(i) ^ value.word(i)) & region.mask.word(i) & mask.word(i) & ~unknown.word(i);
+  }
+  return difference == 0;
 }
 
 /// Who holds rules: a worker's cache, later the kernel's tables.
 class RuleHolder {
  public:
   /// Clears the valid rules that depend on any of the `sources` (bits of RegionState::bit) and overlap one of the
-  /// `regions`, and those that depend on them in a way the match does not show. Returns how many. Any thread that
-  /// keeps an epoch online; workers go on meanwhile.
+  /// `regions`. Returns how many. Any thread that keeps an epoch online; workers go on meanwhile.
   virtual std::size_t revoke(std::uint64_t sources, std::span<const KeyRegion> regions) = 0;
 
  protected:
@@ -61,12 +82,11 @@ class RegionState {
   std::atomic<std::uint32_t> generation_{0};
 };
 
-/// What a trace records of a look-up by range. `opaque`: it used bits that the rule's match does not show (rewritten
-/// before), so every change concerns the rule.
+/// What a trace records of a look-up by range.
 struct RegionDependency {
   const RegionState* state;
   std::uint32_t generation;
-  bool opaque;
+  std::uint8_t parts;  ///< rewritten before it
 };
 
 }  // namespace weir

@@ -11,6 +11,28 @@ namespace {
 
 constexpr unsigned stage_hops_limit = 64;
 
+std::uint8_t part_of(FieldId field) {
+  switch (field) {
+    case FieldId::eth_dst:
+    case FieldId::eth_src:
+      return rewritten::eth;
+    case FieldId::ip_src:
+      return rewritten::src;
+    case FieldId::ip_dst:
+      return rewritten::dst;
+    case FieldId::ip_dscp:
+    case FieldId::ip_ecn:
+      return rewritten::tos;
+    case FieldId::ip_ttl:
+      return rewritten::ttl;
+    case FieldId::l4_src_port:
+    case FieldId::l4_dst_port:
+      return rewritten::ports;
+    default:
+      return rewritten::tags;
+  }
+}
+
 }  // namespace
 
 void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds now) {
@@ -21,7 +43,7 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   rewritten_ = consulted_ = Key{};
   layout_consulted_ = false;
   tag_origin_ = {0, 1};
-  tags_changed_ = false;
+  parts_ = 0;
   ttl_taken_ = 0;
   ttl_set_ = false;
   l3_length_ = facts.l3_length;
@@ -134,9 +156,9 @@ bool TracedFlow::peek(FieldId field, FieldValue& value) {
   return true;
 }
 
-bool TracedFlow::consult(FieldId field, const FieldValue& mask) {
+void TracedFlow::consult(FieldId field, const FieldValue& mask) {
   if (field == FieldId::eth_type && Layout{current_.layout}.l3() != L3::none) {
-    return false;  // told by the layout
+    return;  // told by the layout
   }
   FieldValue sized = mask;
   if (spec(field).bytes == 16 && Layout{current_.layout}.l3() != L3::ipv6) {
@@ -144,7 +166,7 @@ bool TracedFlow::consult(FieldId field, const FieldValue& mask) {
   }
   Key bits;
   deposit(field, sized, bits);
-  return consult_key(bits);
+  consult_key(bits);
 }
 
 Key TracedFlow::key() {
@@ -152,19 +174,16 @@ Key TracedFlow::key() {
   return current_;
 }
 
-bool TracedFlow::consult_key(const Key& mask) {
+void TracedFlow::consult_key(const Key& mask) {
   Key fresh;
-  bool opaque = tags_changed_ && ((mask.layout & Layout::tags_mask) != 0);
   for (std::size_t i = 0; i < Key::words; ++i) {
     fresh.set_word(i, mask.word(i) & ~rewritten_.word(i));
-    opaque = opaque || (mask.word(i) & rewritten_.word(i)) != 0;
   }
   fresh.stage = 0;
   if (ttl_taken_ != 0 && mask.ttl != 0 && !ttl_set_) {
     fresh.ttl = 0xff;  // the difference depends on all bits
-    opaque = true;
   }
-  if (tags_changed_) {
+  if ((parts_ & rewritten::tags) != 0) {
     // Bits of a tag are bits of the tag it was.
     const std::array wanted{fresh.vlan, fresh.vlan_inner};
     fresh.vlan = fresh.vlan_inner = {};
@@ -172,7 +191,6 @@ bool TracedFlow::consult_key(const Key& mask) {
       if (wanted[slot] == std::array<std::uint8_t, 2>{}) {
         continue;
       }
-      opaque = true;
       auto& to = tag_origin_[slot] == 0 ? fresh.vlan : fresh.vlan_inner;
       if (tag_origin_[slot] >= 0) {
         to[0] |= wanted[slot][0];
@@ -185,7 +203,6 @@ bool TracedFlow::consult_key(const Key& mask) {
     fresh.layout = 0;
   }
   consulted_ = consulted_ | fresh;
-  return opaque;
 }
 
 void TracedFlow::depend(const KeyedDependency& dependency) {
@@ -225,6 +242,7 @@ bool TracedFlow::decrement_ttl() {
     return false;
   }
   --current_.ttl;
+  parts_ |= rewritten::ttl;
   ++ttl_taken_;
   act({.kind = ActionKind::decrement_ttl});
   return true;
@@ -264,6 +282,7 @@ void TracedFlow::set_field(FieldId field, const FieldValue& value) {
   all.bytes.fill(0xff);
   deposit(field, all, rewritten_);
   ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
+  parts_ |= part_of(field);
   act({.kind = ActionKind::set, .field = field, .value = value});
 }
 
@@ -294,7 +313,7 @@ void TracedFlow::push_vlan(std::uint16_t control) {
   tag_origin_[0] = -1;
   now.set_tags(now.tags() + 1);
   current_.layout = now.bits;
-  tags_changed_ = true;
+  parts_ |= rewritten::tags;
   act({.kind = ActionKind::push_vlan, .number = control});
 }
 
@@ -313,7 +332,7 @@ void TracedFlow::pop_vlan() {
   tag_origin_[1] = -1;
   now.set_tags(now.tags() - 1);
   current_.layout = now.bits;
-  tags_changed_ = true;
+  parts_ |= rewritten::tags;
   act({.kind = ActionKind::pop_vlan});
 }
 

@@ -38,9 +38,10 @@ class TracedFlow final : public Flow {
   Nanoseconds now() const override { return now_; }
   Layout layout() override;
   bool peek(FieldId field, FieldValue& value) override;
-  bool consult(FieldId field, const FieldValue& mask) override;
+  void consult(FieldId field, const FieldValue& mask) override;
   Key key() override;
-  bool consult_key(const Key& mask) override;
+  void consult_key(const Key& mask) override;
+  std::uint8_t rewritten_parts() override { return parts_; }
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
   void depend(const KeyedDependency& dependency) override;
@@ -70,7 +71,7 @@ class TracedFlow final : public Flow {
   bool layout_consulted_ = false;
   // Where the tags in current_ come from: 0 or 1 in original_, -1 pushed by an action.
   std::array<int, 2> tag_origin_{0, 1};
-  bool tags_changed_ = false;
+  std::uint8_t parts_ = 0;  // rewritten so far
   unsigned ttl_taken_ = 0;
   bool ttl_set_ = false;
   std::uint32_t l3_length_ = 0;

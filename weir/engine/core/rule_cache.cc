@@ -457,14 +457,14 @@ RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t has
   body.bytes.set(0);
   body.anchor.last_used.store(now, std::memory_order_relaxed);
   body.program.compile(rule);
-  std::uint64_t all = 0;
-  std::uint64_t opaque = 0;
+  std::uint64_t bits = 0;
+  std::uint8_t parts = 0;
   for (const RegionDependency& region : rule.regions) {
-    all |= region.state->bit();
-    opaque |= region.opaque ? region.state->bit() : 0;
+    bits |= region.state->bit();
+    parts |= region.parts;
   }
-  sources_[index].all.store(all, std::memory_order_relaxed);
-  sources_[index].opaque.store(opaque, std::memory_order_relaxed);
+  sources_[index].bits.store(bits, std::memory_order_relaxed);
+  sources_[index].parts.store(parts, std::memory_order_relaxed);
 
   body.anchor.valid.store(1, std::memory_order_release);
   if (index == slots_used_.load(std::memory_order_relaxed)) {
@@ -557,7 +557,7 @@ std::size_t RuleCache::revoke(std::uint64_t sources, std::span<const KeyRegion> 
   for (RuleIndex rule = 0; rule < used; ++rule) {
     // Of a rule that is just being installed an old value may be read here; its owner then sees that the state's
     // generation has moved on, and gives it up.
-    if ((sources_[rule].all.load(std::memory_order_relaxed) & sources) == 0) {
+    if ((sources_[rule].bits.load(std::memory_order_relaxed) & sources) == 0) {
       continue;
     }
     std::atomic<std::uint32_t>& valid = bodies_[rule].anchor.valid;
@@ -565,8 +565,9 @@ std::size_t RuleCache::revoke(std::uint64_t sources, std::span<const KeyRegion> 
       continue;
     }
     const Key& mask = masks_[bodies_[rule].mask].mask;
-    if ((sources_[rule].opaque.load(std::memory_order_relaxed) & sources) != 0 || std::ranges::any_of(regions, [&](const KeyRegion& region) {
-          return overlap(region, values_[rule], mask);
+    const std::uint8_t parts = sources_[rule].parts.load(std::memory_order_relaxed);
+    if (std::ranges::any_of(regions, [&](const KeyRegion& region) {
+          return overlap(region, values_[rule], mask, parts);
         })) {
       cleared += valid.exchange(0, std::memory_order_acq_rel);
     }

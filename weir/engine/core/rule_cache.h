@@ -150,8 +150,8 @@ class RuleCache final : public RuleHolder {
   };
   /// What a region scan reads of a rule, packed for reading in order.
   struct Sources {
-    std::atomic<std::uint64_t> all{0};     ///< RegionState bits
-    std::atomic<std::uint64_t> opaque{0};  ///< those whose every change concerns the rule
+    std::atomic<std::uint64_t> bits{0};   ///< RegionState::bit of each
+    std::atomic<std::uint8_t> parts{0};  ///< rewritten before the last of the look-ups
   };
   struct LinkSlot {
     DependencyLink link;

@@ -73,8 +73,9 @@ class DirectFlow final : public Flow {
   std::uint32_t stage_number(const void* stage) override;
 
   // Every packet is decided: there is no rule that anything would have to be remembered for.
-  bool consult(FieldId, const FieldValue&) override { return false; }
-  bool consult_key(const Key&) override { return false; }
+  void consult(FieldId, const FieldValue&) override {}
+  void consult_key(const Key&) override {}
+  std::uint8_t rewritten_parts() override { return 0; }
   void depend(const KeyedDependency&) override {}
   void depend(const RegionDependency&) override {}
   void took_effect() override {}
