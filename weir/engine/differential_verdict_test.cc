@@ -1,0 +1,272 @@
+// Every verdict, packet stages, and stages that fail.
+
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+
+#include <weir/engine/testing/differential.h>
+
+namespace weir::testing {
+namespace {
+
+// Changes a byte, drops, and spreads over its outputs by what it reads.
+class Spread final : public PacketStage {
+ public:
+  explicit Spread(unsigned outputs) : outputs_(outputs) {}
+  void process(Batch& batch) override {
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const std::span<std::uint8_t> bytes = batch[i].bytes();
+      if (bytes.size() < 14) {
+        batch.drop(i, refused);
+        continue;
+      }
+      bytes[11] = static_cast<std::uint8_t>(bytes[11] + 1);
+      batch.send(i, static_cast<std::uint16_t>(bytes[bytes.size() / 2] % outputs_));
+    }
+  }
+  [[nodiscard]] unsigned outputs() const override { return outputs_; }
+
+ private:
+  unsigned outputs_;
+};
+
+// Lets everything through.
+class Through final : public PacketStage {
+ public:
+  void process(Batch& batch) override { (void)batch; }
+};
+
+std::vector<Member> members() {
+  return {{port(1), mac(1), mac(2), true},
+          {port(2), mac(3), mac(4), false},
+          {port(3), mac(5), mac(6), true},
+          {port(9), mac(7), mac(8), true}};
+}
+
+std::vector<Program> verdicts() {
+  return {
+      one("output", [](Flow& flow) { return flow.output(port(1)); }),
+      one("output by ingress", [](Flow& flow) { return flow.output(port(flow.ingress().number == 0 ? 1 : 0)); }),
+      one("output to an unknown port", [](Flow& flow) { return flow.output(port(9)); }),
+      {"output to a port that is down",
+       [](Setup& setup) {
+         setup.stage([](Flow& flow) { return flow.output(port(3)); });
+         setup.set_up(port(3), false);
+       }},
+      one("drop", [](Flow& flow) { return flow.drop(refused); }),
+      one("next to nowhere", [](Flow& flow) { return flow.next(); }),
+      {"entry nowhere",
+       [](Setup& setup) {
+         setup.stage([](Flow& flow) { return flow.output(port(1)); });
+         setup.enter(port(0), Pipeline::nowhere);
+       }},
+      {"flood by VLAN",
+       [](Setup& setup) {
+         setup.stage([](Flow& flow) { return flow.flood(flow[vlan::id]); });
+         setup.set_up(port(4), false);
+         setup.apply([](Update& update) {
+           update.set_flood_ports({port(0), port(1), port(2), port(3), port(4), port(11)});
+           update.set_flood_domain(0x64, {port(0), port(2)});
+           update.set_flood_domain(0x05, {port(0)});
+         });
+       }},
+      one("flood without ports", [](Flow& flow) { return flow.flood(); }),
+      {"select",
+       [](Setup& setup) {
+         Group& group = setup.state.group("members");
+         setup.stage([&group](Flow& flow) { return flow.select(group); });
+         setup.apply([&group](Update& update) { update.set_members(group, members()); });
+       }},
+      {"select after NAT",
+       [](Setup& setup) {
+         Group& group = setup.state.group("members");
+         setup.stage([&group](Flow& flow) {
+           if (flow.has(layers::ipv4)) {
+             flow.set(ip::src, ip_address("198.51.100.7"));
+           }
+           return flow.select(NextHops{group.id(), 1'500});
+         });
+         setup.apply([&group](Update& update) { update.set_members(group, members()); });
+       }},
+      with("select without members",
+           [](Setup& setup) {
+             Group& group = setup.state.group("nobody");
+             return [&group](Flow& flow) { return flow.select(group); };
+           }),
+      one("select of no group", [](Flow& flow) { return flow.select(NextHops{7, 1'500}); }),
+      with("a read after select",
+           [](Setup& setup) {
+             Group& group = setup.state.group("nobody");
+             return [&group](Flow& flow) {
+               const Verdict verdict = flow.select(group);
+               return flow.has(layers::ip) ? verdict : flow.drop(refused);
+             };
+           }),
+      one("reject", [](Flow& flow) { return flow.reject(prohibited); }),
+      one("reject some",
+          [](Flow& flow) { return flow.fits(100) ? flow.reject(no_route) : flow.reject(too_big(1'280)); }),
+      one("reject after rewriting",
+          [](Flow& flow) {
+            if (flow[vlan::id]) {
+              flow.pop_vlan();
+            } else if (flow.has(layers::ip)) {
+              flow.push_vlan(0x0123);
+            }
+            if (flow.has(layers::udp)) {
+              flow.set(l4::src_port, 99);
+            }
+            return flow.reject(time_exceeded);
+          }),
+      {"router",
+       [](Setup& setup) {
+         auto& routes = setup.state.prefixes<NextHops>("routes");
+         Group& group = setup.state.group("members");
+         setup.stage([&routes](Flow& flow) {
+           if (!flow.has(layers::ip)) {
+             return flow.drop(refused);
+           }
+           const NextHops* hops = flow.lookup(routes, ip::dst);
+           if (hops == nullptr) {
+             return flow.reject(no_route);
+           }
+           if (!flow.decrement_ttl()) {
+             return flow.reject(time_exceeded);
+           }
+           if (!flow.fits(hops->mtu)) {
+             return flow.reject(too_big(hops->mtu));
+           }
+           return flow.select(*hops);
+         });
+         setup.apply([&](Update& update) {
+           update.set_members(group, members());
+           update.set(routes, *IpPrefix::parse("10.0.0.0/8"), {group.id(), 1'500});
+           update.set(routes, *IpPrefix::parse("2001:db8:1::/48"), {group.id(), 1'280});
+         });
+       }},
+  };
+}
+
+std::vector<Program> failures() {
+  return {
+      one("a stage that is not in the graph",
+          [](Flow& flow) {
+            static const FunctionStage stranger([](Flow& f) { return f.next(); });
+            return flow.to(stranger);
+          }),
+      with("an exception",
+           [](Setup& setup) {
+             Counter& counter = setup.state.counter("before");
+             return [&counter](Flow& flow) -> Verdict {
+               flow.count(counter);
+               flow.mirror(port(2));
+               if (flow.has(layers::ipv6)) {
+                 throw std::runtime_error("a test");
+               }
+               return flow.output(port(1));
+             };
+           }),
+      with("learned before a failure",
+           [](Setup& setup) {
+             auto& table = setup.state.table<MacAddress, PortId>("macs", {.capacity = 8});
+             return [&table](Flow& flow) {
+               flow.learn(table, flow[eth::src].value_or({}), flow.ingress());
+               return flow.pop_vlan(), flow.output(port(1));
+             };
+           }),
+      {"a loop of stages",
+       [](Setup& setup) {
+         Counter& counter = setup.state.counter("rounds");
+         setup.stage([&counter](Flow& flow) {
+           flow.count(counter);
+           return flow.next();
+         });
+         setup.stage([](Flow& flow) { return flow.has(layers::arp) ? flow.output(port(1)) : flow.next(); });
+         setup.connect(0, 1);
+         setup.connect(1, 0);
+       }},
+      one("every packet",
+          [](Flow& flow) {
+            flow.every_packet();
+            return flow.output(port(flow[ip::ttl].value_or(0) % 3));
+          }),
+  };
+}
+
+std::vector<Program> packet_stages() {
+  return {
+      {"a packet stage in between",
+       [](Setup& setup) {
+         const auto first = setup.stage([](Flow& flow) {
+           if (flow.has(layers::ip)) {
+             flow.decrement_ttl();
+           }
+           return flow.has(layers::arp) ? flow.output(port(2)) : flow.next();
+         });
+         const auto spread = setup.packet_stage<Spread>(4U);
+         const auto last = setup.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
+         const auto other = setup.stage([](Flow& flow) { return flow.reject(prohibited); });
+         setup.connect(first, spread);
+         setup.connect(spread, 0, last);
+         setup.connect(spread, 1, other);
+         setup.connect(spread, 3, last);  // output 2 leads nowhere
+       }},
+      {"a packet stage first",
+       [](Setup& setup) {
+         const auto spread = setup.packet_stage<Spread>(2U);
+         const auto through = setup.packet_stage<Through>();
+         const auto last = setup.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
+         setup.connect(spread, 0, through);
+         setup.connect(spread, 1, last);
+         setup.connect(through, last);
+       }},
+      {"a loop through a packet stage",
+       [](Setup& setup) {
+         const auto first = setup.stage([](Flow& flow) {
+           if (flow.has(layers::ip) && !flow.decrement_ttl()) {
+             return flow.output(port(1));
+           }
+           return flow.next();
+         });
+         const auto through = setup.packet_stage<Through>();
+         setup.connect(first, through);
+         setup.connect(through, first);
+       }},
+      {"packet stages that meet",
+       [](Setup& setup) {
+         // Packets of one batch come to stage 3 in different passes; all leave by one port.
+         const auto first = setup.packet_stage<Spread>(2U);
+         const auto second = setup.packet_stage<Through>();
+         const auto decide = setup.stage([&setup](Flow& flow) {
+           flow.push_vlan(1);
+           return flow.test(eth::dst, equals(mac(0))) ? flow.next() : flow.to(setup.packet_stage_at(3));
+         });
+         const auto third = setup.packet_stage<Spread>(1U);
+         const auto last = setup.stage([](Flow& flow) { return flow.output(port(1)); });
+         setup.connect(first, 0, second);
+         setup.connect(first, 1, decide);
+         setup.connect(second, decide);
+         setup.connect(third, last);
+       }},
+  };
+}
+
+TEST(Differential, Verdicts) {
+  for (const Program& program : verdicts()) {
+    EXPECT_EQ(check(program), "") << program.name;
+  }
+}
+
+TEST(Differential, Failures) {
+  for (const Program& program : failures()) {
+    EXPECT_EQ(check(program), "") << program.name;
+  }
+}
+
+TEST(Differential, PacketStages) {
+  for (const Program& program : packet_stages()) {
+    EXPECT_EQ(check(program), "") << program.name;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing
