@@ -183,7 +183,8 @@ class Flow {
   }
 
  protected:
-  // What an implementation provides. `consult` and `consult_key` say whether any of the bits had been rewritten.
+  // What an implementation provides. `consult` says whether the match shows the field as it was before a rewrite,
+  // `consult_key` the same of any field: RegionDependency::opaque.
   virtual State& state() = 0;
   virtual Nanoseconds now() const = 0;
   virtual Layout layout() = 0;

@@ -61,8 +61,9 @@ class RegionState {
   std::atomic<std::uint32_t> generation_{0};
 };
 
-/// What a trace records of a look-up by range. `opaque`: it used bits that the rule's match does not show (rewritten
-/// before), so every change concerns the rule.
+/// What a trace records of a look-up by range. `opaque`: the rule's match shows bits as they were before a rewrite,
+/// where the look-up saw (or would see, were more entries there) what they were rewritten to; so every change concerns
+/// the rule.
 struct RegionDependency {
   const RegionState* state;
   std::uint32_t generation;

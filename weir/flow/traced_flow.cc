@@ -144,7 +144,12 @@ bool TracedFlow::consult(FieldId field, const FieldValue& mask) {
   }
   Key bits;
   deposit(field, sized, bits);
-  return consult_key(bits);
+  consult_key(bits);
+  FieldValue all;
+  all.bytes.fill(0xff);
+  Key whole;
+  deposit(field, all, whole);
+  return hidden(whole);
 }
 
 Key TracedFlow::key() {
@@ -154,25 +159,21 @@ Key TracedFlow::key() {
 
 bool TracedFlow::consult_key(const Key& mask) {
   Key fresh;
-  bool opaque = tags_changed_ && ((mask.layout & Layout::tags_mask) != 0);
   for (std::size_t i = 0; i < Key::words; ++i) {
     fresh.set_word(i, mask.word(i) & ~rewritten_.word(i));
-    opaque = opaque || (mask.word(i) & rewritten_.word(i)) != 0;
   }
   fresh.stage = 0;
   if (ttl_taken_ != 0 && mask.ttl != 0 && !ttl_set_) {
     fresh.ttl = 0xff;  // the difference depends on all bits
-    opaque = true;
+    for (RegionDependency& region : rule_.regions) {
+      region.opaque = true;  // the match now shows a TTL that look-ups before did not see
+    }
   }
   if (tags_changed_) {
     // Bits of a tag are bits of the tag it was.
     const std::array wanted{fresh.vlan, fresh.vlan_inner};
     fresh.vlan = fresh.vlan_inner = {};
     for (std::size_t slot = 0; slot < 2; ++slot) {
-      if (wanted[slot] == std::array<std::uint8_t, 2>{}) {
-        continue;
-      }
-      opaque = true;
       auto& to = tag_origin_[slot] == 0 ? fresh.vlan : fresh.vlan_inner;
       if (tag_origin_[slot] >= 0) {
         to[0] |= wanted[slot][0];
@@ -185,7 +186,24 @@ bool TracedFlow::consult_key(const Key& mask) {
     fresh.layout = 0;
   }
   consulted_ = consulted_ | fresh;
-  return opaque;
+  Key all;
+  std::memset(all.bytes(), 0xff, sizeof all);
+  return hidden(all);
+}
+
+// A bit that was rewritten is not consulted afterwards, so what holds now holds for the finished match.
+bool TracedFlow::hidden(const Key& scope) const {
+  for (std::size_t i = 0; i < Key::words; ++i) {
+    if ((scope.word(i) & consulted_.word(i) & rewritten_.word(i)) != 0) {
+      return true;
+    }
+  }
+  if (ttl_taken_ != 0 && (scope.ttl & consulted_.ttl) != 0) {
+    return true;
+  }
+  constexpr std::array<std::uint8_t, 2> none{};
+  return tags_changed_ &&
+         ((scope.layout & Layout::tags_mask) != 0 || scope.vlan != none || scope.vlan_inner != none);
 }
 
 void TracedFlow::depend(const KeyedDependency& dependency) {
@@ -264,7 +282,7 @@ void TracedFlow::set_field(FieldId field, const FieldValue& value) {
   all.bytes.fill(0xff);
   deposit(field, all, rewritten_);
   ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
-  act({.kind = ActionKind::set, .field = field, .value = value});
+  act({.kind = ActionKind::set, .field = field, .value = extract(field, current_)});
 }
 
 // Tags can only be pushed or popped where the parser sees all of them: what it would find behind the last one must not
