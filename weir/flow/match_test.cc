@@ -1,5 +1,6 @@
 #include <weir/flow/match.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
