@@ -16,7 +16,8 @@ namespace weir {
 
 /// What others may touch of a rule that a worker owns. Lives until every link to it is undone.
 struct RuleAnchor {
-  std::atomic<std::uint32_t> valid{0};    ///< cleared by whoever changes what the rule depends on
+  /// Cleared by whoever changes what the rule depends on; set by the owner before the first link is made.
+  std::atomic<std::uint32_t> valid{0};
   std::atomic<Nanoseconds> last_used{0};  ///< written by the rule's owner only
 };
 

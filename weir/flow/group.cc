@@ -13,14 +13,21 @@ Members::Members(std::vector<Member> members, const Members& before) : members_(
   std::vector<std::size_t> share(n, 0);
   std::array<std::size_t, buckets> owner{};
   owner.fill(unset);
-  // Keep what the old owner may keep: at most its fair share, rounded up.
-  const std::size_t fair = (buckets + n - 1) / n;
+  // Keep what the old owner may keep: its fair share, and where that is no whole number, as many members as there must
+  // be have one bucket more.
+  const std::size_t fair = buckets / n;
+  std::size_t extra = buckets % n;
   for (std::size_t i = 0; i < buckets && !before.members_.empty(); ++i) {
     const auto place = std::ranges::find(members_, before.members_[before.bucket_[i]]);
+    if (place == members_.end()) {
+      continue;
+    }
     const auto member = static_cast<std::size_t>(place - members_.begin());
-    if (place != members_.end() && share[member] < fair) {
+    const bool above = share[member] == fair && extra > 0;
+    if (share[member] < fair || above) {
       owner[i] = member;
       ++share[member];
+      extra -= above ? 1 : 0;
     }
   }
   // The others go to whoever has the least, the first of equals.

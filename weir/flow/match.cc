@@ -75,10 +75,10 @@ Match& Match::set(FieldId field, const FieldValue& value, const FieldValue& mask
 }
 
 Match& Match::with(Field<IpAddress> field, const IpPrefix& prefix) {
-  const KeyRegion wanted = region_of(field.id, prefix);
-  region_.value = region_.value | wanted.value;
-  region_.mask = region_.mask | wanted.mask;
-  return require(wanted.value.layout, wanted.mask.layout);
+  FieldValue mask;
+  mask.bytes.fill(0xff);
+  mask.bytes = IpPrefix(Ipv6Address{mask.bytes}, prefix.length).address.bytes;
+  return set(field.id, to_field(prefix.address), mask);
 }
 
 Match& Match::with_block(Field<std::uint16_t> field, std::uint16_t value, unsigned free_bits) {

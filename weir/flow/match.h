@@ -18,7 +18,9 @@ class Match {
  public:
   Match() = default;
 
-  /// The field is present and equals `value`. Setting the same field twice keeps the later value.
+  /// The field is present and equals `value`. Setting the same field twice keeps the later value. A match is one mask,
+  /// so that presence is narrower than `flow.has` for two fields: vlan.id and vlan.pcp ask for exactly one tag,
+  /// the inner ones for two; and eth.type of IP or ARP asks for a header that could be parsed.
   template <class T>
   Match& with(Field<T> field, std::type_identity_t<T> value) {
     FieldValue all;

@@ -136,7 +136,7 @@ class Prefixes {
     auto before = exact(prefix);
     auto& trie = tries_[prefix.address.v6 ? 1 : 0];
     trie.publish(with(trie.read(), prefix, value));
-    size_.fetch_add((value != nullptr ? 1U : 0U) - (before != nullptr ? 1U : 0U), std::memory_order_relaxed);
+    size_.store(size() + (value != nullptr ? 1 : 0) - (before != nullptr ? 1 : 0), std::memory_order_relaxed);
     state_.changed();
     return before;
   }

@@ -198,8 +198,14 @@ class Table final : public TableBase, public Refreshable {
       full = insert(stripe, key, value, now, pinned) == none;
       return full ? 0 : stripe.dependents.changed();
     }
-    entries_[i].value = value;
-    entries_[i].pinned = pinned;
+    Entry& entry = entries_[i];
+    entry.value = value;
+    if (entry.pinned && !pinned) {  // its age starts anew; a date that was noted before it was pinned no longer counts
+      entry.last_used = now;
+      renew(entry);
+      watch(stripe, i);
+    }
+    entry.pinned = pinned;
     return stripe.dependents.changed();
   }
 
@@ -246,14 +252,26 @@ class Table final : public TableBase, public Refreshable {
     entry.pinned = pinned;
     entry.last_used = now;
     entry.next = stripe.first;
-    ++entry.serial;
+    renew(entry);
     stripe.first = i;
-    if (options_.idle != 0 && !pinned) {
-      const std::lock_guard guard(due_lock_);
-      due_.push({now + options_.idle, i, entry.serial, static_cast<std::uint32_t>(&stripe - stripes_.data())});
-      schedule_(due_.top().at);
+    if (!pinned) {
+      watch(stripe, i);
     }
     return i;
+  }
+
+  // A due date may outlive its entry; `review` then compares serials while the slot serves another stripe.
+  static void renew(Entry& entry) { std::atomic_ref(entry.serial).fetch_add(1, std::memory_order_relaxed); }
+
+  // Sees to it that the entry is reviewed when it may have been idle too long.
+  void watch(const Stripe& stripe, std::uint32_t i) {
+    if (options_.idle != 0) {
+      const Entry& entry = entries_[i];
+      const std::lock_guard guard(due_lock_);
+      due_.push({entry.last_used + options_.idle, i, entry.serial,
+                 static_cast<std::uint32_t>(&stripe - stripes_.data())});
+      schedule_(due_.top().at);
+    }
   }
 
   std::size_t remove(Stripe& stripe, std::uint32_t i) {
@@ -263,7 +281,7 @@ class Table final : public TableBase, public Refreshable {
     }
     *link = entries_[i].next;
     const std::size_t cleared = stripe.dependents.changed();
-    ++entries_[i].serial;
+    renew(entries_[i]);
     const std::lock_guard guard(free_lock_);
     was_full_ = was_full_ || free_.empty();
     free_.push_back(i);
@@ -289,7 +307,7 @@ class Table final : public TableBase, public Refreshable {
     {
       const std::lock_guard guard(stripe.dependents.lock());
       Entry& entry = entries_[due.entry];
-      if (entry.serial != due.serial || entry.pinned) {
+      if (std::atomic_ref(entry.serial).load(std::memory_order_relaxed) != due.serial || entry.pinned) {
         return;
       }
       entry.last_used = std::max(entry.last_used, stripe.dependents.last_used(*this, due.entry));

@@ -50,6 +50,9 @@ class TracedFlow final : public Flow {
   void close(const char* by) override { closed_by_ = by; }
   std::uint32_t stage_number(const void* stage) override;
 
+  // Whether the rule's match shows bits of `scope` as they were before they were rewritten: an update's region cannot
+  // be compared with it.
+  [[nodiscard]] bool hidden(const Key& scope) const;
   void act(Action action) { rule_.actions.push_back(action); }
   void require_open(const char* what) const;
   void require_plain_tags();

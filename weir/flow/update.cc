@@ -5,37 +5,39 @@
 namespace weir {
 
 void Update::set_members(Group& group, std::vector<Member> members) {
-  steps_.push_back([this, &group, members = std::move(members)]() -> Result<> {
+  steps_.push_back([&group, members = std::move(members)](Update& update) -> Result<> {
     if (members.size() > Members::limit) {
       return error("group '{}' cannot have {} members; the limit is {}", group.name(), members.size(), Members::limit);
     }
     const Members before = group.members_.read();
     group.members_.publish(Members(members, before));
-    undo_.push_back([&group, before] { group.members_.publish(before); });
+    update.undo_.push_back([&group, before] { group.members_.publish(before); });
     return {};
   });
 }
 
 void Update::set_flood_domain(std::uint16_t vlan, std::vector<PortId> ports) {
-  steps_.push_back([this, vlan, ports = std::move(ports)]() -> Result<> {
-    FloodDomains domains = state_->flood_.read();
-    undo_.push_back([this, before = domains] { state_->flood_.publish(before); });
+  steps_.push_back([vlan, ports = std::move(ports)](Update& update) -> Result<> {
+    State& state = *update.state_;
+    FloodDomains domains = state.flood_.read();
+    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
     if (ports.empty()) {
       domains.by_vlan.erase(vlan);
     } else {
       domains.by_vlan[vlan] = ports;
     }
-    state_->flood_.publish(std::move(domains));
+    state.flood_.publish(std::move(domains));
     return {};
   });
 }
 
 void Update::set_flood_ports(std::vector<PortId> ports) {
-  steps_.push_back([this, ports = std::move(ports)]() -> Result<> {
-    FloodDomains domains = state_->flood_.read();
-    undo_.push_back([this, before = domains] { state_->flood_.publish(before); });
+  steps_.push_back([ports = std::move(ports)](Update& update) -> Result<> {
+    State& state = *update.state_;
+    FloodDomains domains = state.flood_.read();
+    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
     domains.all = ports;
-    state_->flood_.publish(std::move(domains));
+    state.flood_.publish(std::move(domains));
     return {};
   });
 }
@@ -68,7 +70,7 @@ Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
   report_ = {};
   Result<> result;
   for (const auto& step : steps_) {
-    result = step();
+    result = step(*this);
     if (!result) {
       for (const auto& undo : std::views::reverse(undo_)) {
         undo();

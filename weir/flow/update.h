@@ -16,28 +16,17 @@ struct UpdateReport {
   Nanoseconds barrier = 0;            ///< time waited for workers and engines
 };
 
-/// A list of changes. Recorded without effect; `commit` applies them in order. One thread.
+/// A list of changes. Recorded without effect; `commit` applies them in order, once. One thread.
 class Update {
  public:
   /// Sets an entry that neither learning nor age changes.
   template <class K, class V>
   void set(Table<K, V>& table, std::type_identity_t<K> key, std::type_identity_t<V> value) {
-    steps_.push_back([this, &table, key, value] { return put(table, key, value); });
+    steps_.push_back([&table, key, value](Update& update) { return update.put(table, key, value); });
   }
   template <class K, class V>
   void erase(Table<K, V>& table, std::type_identity_t<K> key) {
-    steps_.push_back([this, &table, key] {
-      const auto before = table.lookup(key);
-      const bool pinned = table.pinned(key);
-      report_.rules_cleared += table.erase(key);
-      if (before.present) {
-        undo_.push_back([this, &table, key, before, pinned] {
-          bool full = false;
-          table.set(key, before.value, pinned, now_, full);
-        });
-      }
-      return Result<>{};
-    });
+    steps_.push_back([&table, key](Update& update) { return update.remove(table, key); });
   }
 
   template <class V>
@@ -62,10 +51,11 @@ class Update {
 
   template <class T>
   void set(Versioned<T>& versioned, std::type_identity_t<T> value) {
-    steps_.push_back([this, &versioned, value = std::move(value)] {
-      const T before = versioned.value_.read();
-      replace(versioned, value);
-      undo_.push_back([this, &versioned, before] { replace(versioned, before); });
+    steps_.push_back([&versioned, value = std::move(value)](Update& update) {
+      update.undo_.push_back([&update, &versioned, before = T(versioned.value_.read())] {
+        update.replace(versioned, before);
+      });
+      update.replace(versioned, value);
       return Result<>{};
     });
   }
@@ -104,14 +94,28 @@ class Update {
     return {};
   }
 
+  template <class K, class V>
+  Result<> remove(Table<K, V>& table, const K& key) {
+    const auto before = table.lookup(key);
+    const bool pinned = table.pinned(key);
+    report_.rules_cleared += table.erase(key);
+    if (before.present) {
+      undo_.push_back([this, &table, key, before, pinned] {
+        bool full = false;
+        table.set(key, before.value, pinned, now_, full);
+      });
+    }
+    return {};
+  }
+
   template <class V>
   void put(Prefixes<V>& prefixes, const IpPrefix& prefix, std::shared_ptr<const V> value) {
-    steps_.push_back([this, &prefixes, prefix, value] {
+    steps_.push_back([&prefixes, prefix, value](Update& update) {
       auto before = prefixes.put(prefix, value);
-      revoke(prefixes, prefix);
-      undo_.push_back([this, &prefixes, prefix, before] {
+      update.revoke(prefixes, prefix);
+      update.undo_.push_back([&update, &prefixes, prefix, before] {
         prefixes.put(prefix, before);
-        revoke(prefixes, prefix);
+        update.revoke(prefixes, prefix);
       });
       return Result<>{};
     });
@@ -125,12 +129,12 @@ class Update {
 
   template <class A>
   void put(Classifier<A>& classifier, std::uint32_t order, typename Classifier<A>::RulePtr rule) {
-    steps_.push_back([this, &classifier, order, rule] {
+    steps_.push_back([&classifier, order, rule](Update& update) {
       auto before = classifier.put(order, rule);
-      revoke(classifier, before, rule);
-      undo_.push_back([this, &classifier, order, before, rule] {
+      update.revoke(classifier, before, rule);
+      update.undo_.push_back([&update, &classifier, order, before, rule] {
         classifier.put(order, before);
-        revoke(classifier, before, rule);
+        update.revoke(classifier, before, rule);
       });
       return Result<>{};
     });
@@ -161,7 +165,8 @@ class Update {
     std::vector<KeyRegion> regions;
   };
 
-  std::vector<std::function<Result<>()>> steps_;
+  // Given the update itself, which may have been moved since.
+  std::vector<std::function<Result<>(Update&)>> steps_;
   std::vector<std::function<void()>> undo_;
   std::vector<Noted> noted_;
   State* state_ = nullptr;

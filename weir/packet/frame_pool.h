@@ -106,8 +106,8 @@ class PacketCache {
     }
   }
 
-  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out. Decapsulation moves
-  /// the first Packet::header_bytes further in; those of the packet inside are not shared either.
+  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out.
+  /// Decapsulation moves the first Packet::header_bytes further in; those of the packet inside are not shared either.
   Packet* clone(const Packet& packet);
 
   /// Makes the first `bytes` bytes of the frame contiguous in its first segment; false if the frame is shorter, they do

@@ -252,11 +252,11 @@ class Reader {
     const ParseVerdict verdict = whole(at, 8, L4::udp);
     // A tunnel in a tunnel is payload.
     const bool asks = word(at + 2) == 4789 && !headers_.layout.fragment() && !headers_.layout.tunnel();
-    return vxlan_.value_or(asks) ? vxlan(at + 8) : verdict;
+    return vxlan_.value_or(asks) ? vxlan(at + 8, at + length) : verdict;
   }
 
-  ParseVerdict vxlan(std::size_t at) {
-    if (beyond_packet(at + 8)) {
+  ParseVerdict vxlan(std::size_t at, std::size_t datagram_end) {
+    if (beyond_packet(at + 8) || at + 8 > datagram_end) {
       return truncated_vxlan;
     }
     if (too_long(at + 8)) {
