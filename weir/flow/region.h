@@ -82,13 +82,7 @@ class RegionState {
   std::atomic<std::uint32_t> generation_{0};
 };
 
-<<<<<<< HEAD
 /// What a trace records of a look-up by range.
-=======
-/// What a trace records of a look-up by range. `opaque`: the rule's match shows bits as they were before a rewrite,
-/// where the look-up saw (or would see, were more entries there) what they were rewritten to; so every change concerns
-/// the rule.
->>>>>>> packet-tests
 struct RegionDependency {
   const RegionState* state;
   std::uint32_t generation;

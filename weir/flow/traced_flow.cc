@@ -167,14 +167,6 @@ void TracedFlow::consult(FieldId field, const FieldValue& mask) {
   Key bits;
   deposit(field, sized, bits);
   consult_key(bits);
-<<<<<<< HEAD
-=======
-  FieldValue all;
-  all.bytes.fill(0xff);
-  Key whole;
-  deposit(field, all, whole);
-  return hidden(whole);
->>>>>>> packet-tests
 }
 
 Key TracedFlow::key() {
@@ -190,24 +182,15 @@ void TracedFlow::consult_key(const Key& mask) {
   fresh.stage = 0;
   if (ttl_taken_ != 0 && mask.ttl != 0 && !ttl_set_) {
     fresh.ttl = 0xff;  // the difference depends on all bits
-<<<<<<< HEAD
-=======
-    for (RegionDependency& region : rule_.regions) {
-      region.opaque = true;  // the match now shows a TTL that look-ups before did not see
-    }
->>>>>>> packet-tests
   }
   if ((parts_ & rewritten::tags) != 0) {
     // Bits of a tag are bits of the tag it was.
     const std::array wanted{fresh.vlan, fresh.vlan_inner};
     fresh.vlan = fresh.vlan_inner = {};
     for (std::size_t slot = 0; slot < 2; ++slot) {
-<<<<<<< HEAD
       if (wanted[slot] == std::array<std::uint8_t, 2>{}) {
         continue;
       }
-=======
->>>>>>> packet-tests
       auto& to = tag_origin_[slot] == 0 ? fresh.vlan : fresh.vlan_inner;
       if (tag_origin_[slot] >= 0) {
         to[0] |= wanted[slot][0];
@@ -220,27 +203,6 @@ void TracedFlow::consult_key(const Key& mask) {
     fresh.layout = 0;
   }
   consulted_ = consulted_ | fresh;
-<<<<<<< HEAD
-=======
-  Key all;
-  std::memset(all.bytes(), 0xff, sizeof all);
-  return hidden(all);
-}
-
-// A bit that was rewritten is not consulted afterwards, so what holds now holds for the finished match.
-bool TracedFlow::hidden(const Key& scope) const {
-  for (std::size_t i = 0; i < Key::words; ++i) {
-    if ((scope.word(i) & consulted_.word(i) & rewritten_.word(i)) != 0) {
-      return true;
-    }
-  }
-  if (ttl_taken_ != 0 && (scope.ttl & consulted_.ttl) != 0) {
-    return true;
-  }
-  constexpr std::array<std::uint8_t, 2> none{};
-  return tags_changed_ &&
-         ((scope.layout & Layout::tags_mask) != 0 || scope.vlan != none || scope.vlan_inner != none);
->>>>>>> packet-tests
 }
 
 void TracedFlow::depend(const KeyedDependency& dependency) {
@@ -320,12 +282,8 @@ void TracedFlow::set_field(FieldId field, const FieldValue& value) {
   all.bytes.fill(0xff);
   deposit(field, all, rewritten_);
   ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
-<<<<<<< HEAD
   parts_ |= part_of(field);
-  act({.kind = ActionKind::set, .field = field, .value = value});
-=======
   act({.kind = ActionKind::set, .field = field, .value = extract(field, current_)});
->>>>>>> packet-tests
 }
 
 // Tags can only be pushed or popped where the parser sees all of them: what it would find behind the last one must not

@@ -113,7 +113,7 @@ class TestRule {
         continue;
       }
       for (const KeyRegion& region : regions) {
-        if (dependency.opaque || overlap(region, rule_.value, rule_.mask)) {
+        if (overlap(region, rule_.value, rule_.mask, dependency.parts)) {
           return anchor_.valid.exchange(0);
         }
       }
