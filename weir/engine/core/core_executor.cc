@@ -1,6 +1,7 @@
 #include <weir/engine/core/core_executor.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <weir/engine/reject.h>
 #include <weir/packet/edit.h>
@@ -162,6 +163,9 @@ bool CoreExecutor::guards_hold(const RuleBody& body, std::size_t i) const {
       case GuardKind::fits:
         holds = l3_length(*wave_[place_[i]]) <= number;
         break;
+      case GuardKind::frame_fits:
+        holds = frame_length(*wave_[place_[i]]) <= number;
+        break;
       case GuardKind::flags:
         holds = (keys_[i].tcp_flags & number >> 8U) == (number & 0xffU);
         break;
@@ -212,7 +216,8 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
   const Nanoseconds before = SystemClock::read();
   context_.stats.misses.add();
   changed_ = true;
-  flow_.decide(keys_[i], {l3_length(*wave_[place_[i]])}, now);
+  const Packet& packet = *wave_[place_[i]];
+  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet)}, now);
   const Rule& rule = flow_.rule();
   RuleIndex index = no_rule;
   if (caching_) {
@@ -299,7 +304,8 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         }
         break;
       case Op::decapsulate:
-        if (ReasonId reason = 0; !decapsulate(*packet, reason)) {
+        // Its key becomes the inner packet's, whose hash a select goes by.
+        if (ReasonId reason = 0; !decapsulate(*packet, keys_[i], reason)) {
           return drop(packet, reason);
         }
         break;
@@ -365,7 +371,8 @@ bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64
   return true;
 }
 
-bool CoreExecutor::decapsulate(Packet& packet, ReasonId& reason) {
+bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
+  edit::finish_checksum(packet);  // of the inner packet, if its sender left that to a device
   const std::uint8_t outer_ecn = edit::tos(packet) & 3U;
   const std::uint8_t* vni = packet.data + packet.payload - 4;
   const std::uint32_t number = static_cast<std::uint32_t>(vni[0] << 16U | vni[1] << 8U | vni[2]);
@@ -376,8 +383,7 @@ bool CoreExecutor::decapsulate(Packet& packet, ReasonId& reason) {
   if (needs_pull_up(packet)) {
     context_.frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
   }
-  Key inner;
-  parse(packet, inner);
+  parse(packet, key);
   if (!packet.layout.ip() || outer_ecn == 0) {
     return true;
   }
@@ -419,7 +425,7 @@ void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash
   if (member == nullptr) {
     return drop(packet, drop::no_member);
   }
-  if (member->rewrite) {
+  if (member->rewrite && packet->layout.ethernet()) {
     std::memcpy(packet->data, member->dst.bytes.data(), 6);
     std::memcpy(packet->data + 6, member->src.bytes.data(), 6);
   }
@@ -482,7 +488,7 @@ void CoreExecutor::run_packet_stage(std::uint8_t stage) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     if (wave_[i] != nullptr && wave_[i]->stage == stage) {
-      packets[count] = wave_[i];
+      packets[count] = std::exchange(wave_[i], nullptr);  // it may go on to a stage that runs after this one
       places[count++] = static_cast<std::uint8_t>(i);
     }
   }
