@@ -21,7 +21,7 @@ class Spread final : public PacketStage {
         continue;
       }
       bytes[11] = static_cast<std::uint8_t>(bytes[11] + 1);
-      batch.send(i, static_cast<std::uint16_t>(bytes[bytes.size() / 2] % outputs_));
+      batch.send(i, static_cast<std::uint16_t>(batch[i].length % outputs_));
     }
   }
   [[nodiscard]] unsigned outputs() const override { return outputs_; }
@@ -170,7 +170,8 @@ std::vector<Program> failures() {
              auto& table = setup.state.table<MacAddress, PortId>("macs", {.capacity = 8});
              return [&table](Flow& flow) {
                flow.learn(table, flow[eth::src].value_or({}), flow.ingress());
-               return flow.pop_vlan(), flow.output(port(1));
+               flow.pop_vlan();
+               return flow.output(port(1));
              };
            }),
       {"a loop of stages",
@@ -230,6 +231,18 @@ std::vector<Program> packet_stages() {
          const auto through = setup.packet_stage<Through>();
          setup.connect(first, through);
          setup.connect(through, first);
+       }},
+      {"packet stages one behind the other",
+       [](Setup& setup) {
+         // Some of a pass go to the first and some to the second; what leaves the first waits for the next pass.
+         const auto split = setup.stage(
+             [&setup](Flow& flow) { return flow.to(setup.packet_stage_at(flow.has(layers::ipv4) ? 1 : 2)); });
+         const auto first = setup.packet_stage<Spread>(1U);
+         const auto second = setup.packet_stage<Spread>(2U);
+         const auto last = setup.stage([](Flow& flow) { return flow.output(port(1)); });
+         setup.connect(first, second);
+         setup.connect(second, last);  // output 1 leads nowhere
+         (void)split;
        }},
       {"packet stages that meet",
        [](Setup& setup) {

@@ -11,7 +11,7 @@ std::string_view name_of(ActionKind kind) {
 }
 
 std::string_view name_of(GuardKind kind) {
-  static constexpr std::string_view names[] = {"ttl_above", "fits", "tcp_flags"};
+  static constexpr std::string_view names[] = {"ttl_above", "fits", "tcp_flags", "frame_fits"};
   return names[static_cast<unsigned>(kind)];
 }
 

@@ -48,6 +48,7 @@ enum class GuardKind : std::uint8_t {
   ttl_above,  ///< TTL > number
   fits,       ///< L3 length <= number
   flags,      ///< TCP flags & (number >> 8) == number & 0xff
+  frame_fits,  ///< length of the frame <= number
 };
 
 struct Guard {

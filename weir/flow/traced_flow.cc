@@ -46,8 +46,8 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   parts_ = 0;
   ttl_taken_ = 0;
   ttl_set_ = false;
-  l3_length_ = facts.l3_length;
-  length_added_ = 0;
+  facts_ = facts;
+  encapsulated_ = false;
   closed_by_ = nullptr;
   decapsulated_ = false;
   trap_ = false;
@@ -253,11 +253,14 @@ bool TracedFlow::fits(std::uint32_t mtu) {
     throw StageError{"fits after decapsulate; ask in the next stage"};
   }
   layout_consulted_ = true;
-  const std::int64_t limit = std::int64_t{mtu} - length_added_;
+  if (!encapsulated_) {
+    return guard(GuardKind::fits, mtu, facts_.l3_length <= mtu);
+  }
+  const std::int64_t limit = std::int64_t{mtu} - outer_length_;
   if (limit < 0) {
     return false;
   }
-  return guard(GuardKind::fits, static_cast<std::uint32_t>(limit), l3_length_ <= limit);
+  return guard(GuardKind::frame_fits, static_cast<std::uint32_t>(limit), facts_.frame_length <= limit);
 }
 
 void TracedFlow::set_field(FieldId field, const FieldValue& value) {
@@ -345,8 +348,10 @@ void TracedFlow::encapsulate(const Vxlan& vxlan) {
   if (!now.ethernet()) {
     throw StageError{"encapsulate on a packet without Ethernet"};
   }
-  // From the inner Ethernet header on, all becomes payload of UDP.
-  length_added_ += static_cast<std::int32_t>(14 + 4 * now.tags() + (vxlan.src.v6 ? 40 : 20) + 8 + 8);
+  // The whole frame, with the tags it has by now and whatever padding, becomes payload of UDP.
+  const int tags_added = static_cast<int>(now.tags()) - static_cast<int>(Layout{original_.layout}.tags());
+  outer_length_ = 4 * tags_added + (vxlan.src.v6 ? 40 : 20) + 8 + 8;
+  encapsulated_ = true;
   act({.kind = ActionKind::encapsulate, .number = static_cast<std::uint32_t>(rule_.tunnels.size())});
   rule_.tunnels.push_back(vxlan);
   close("encapsulate");

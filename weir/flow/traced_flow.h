@@ -9,6 +9,7 @@ namespace weir {
 /// What of the packet itself, beside its key, decides guards.
 struct PacketFacts {
   std::uint32_t l3_length = 0;
+  std::uint32_t frame_length = 0;
 };
 
 /// Records one decision, from a stage of the pipeline to a final action. Reused for packet after packet; one thread.
@@ -77,8 +78,9 @@ class TracedFlow final : public Flow {
   std::uint8_t parts_ = 0;  // rewritten so far
   unsigned ttl_taken_ = 0;
   bool ttl_set_ = false;
-  std::uint32_t l3_length_ = 0;
-  std::int32_t length_added_ = 0;  // to the L3 length, by encapsulation
+  PacketFacts facts_;
+  bool encapsulated_ = false;
+  std::int32_t outer_length_ = 0;  // of the encapsulated packet's L3 length, what its frame had not
   const char* closed_by_ = nullptr;
   bool decapsulated_ = false;
   bool trap_ = false;

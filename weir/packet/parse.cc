@@ -340,4 +340,8 @@ std::uint32_t l3_length(const Packet& packet) {
   }
 }
 
+std::uint32_t frame_length(const Packet& packet) {
+  return packet.offload.gso_size != 0 ? std::uint32_t{packet.payload} + packet.offload.gso_size : packet.length;
+}
+
 }  // namespace weir

@@ -20,4 +20,7 @@ inline bool needs_pull_up(const Packet& packet) {
 /// Ethernet header and tags. Of a packet that awaits segmentation, the size of one segment. The packet is parsed.
 std::uint32_t l3_length(const Packet& packet);
 
+/// Bytes of the frame. Of a packet that awaits segmentation, those of one segment's. The packet is parsed.
+std::uint32_t frame_length(const Packet& packet);
+
 }  // namespace weir

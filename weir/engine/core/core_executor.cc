@@ -1,6 +1,7 @@
 #include <weir/engine/core/core_executor.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <weir/engine/reject.h>
 #include <weir/packet/edit.h>
@@ -164,6 +165,9 @@ bool CoreExecutor::guards_hold(const RuleBody& body, std::size_t i) const {
       case GuardKind::fits:
         holds = l3_length(*wave_[place_[i]]) <= number;
         break;
+      case GuardKind::frame_fits:
+        holds = frame_length(*wave_[place_[i]]) <= number;
+        break;
       case GuardKind::flags:
         holds = (keys_[i].tcp_flags & number >> 8U) == (number & 0xffU);
         break;
@@ -214,7 +218,8 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
   const Nanoseconds before = SystemClock::read();
   context_.stats.misses.add();
   changed_ = true;
-  flow_.decide(keys_[i], {l3_length(*wave_[place_[i]])}, now);
+  const Packet& packet = *wave_[place_[i]];
+  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet)}, now);
   const Rule& rule = flow_.rule();
   RuleIndex index = no_rule;
   if (caching_) {
@@ -301,7 +306,8 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         }
         break;
       case Op::decapsulate:
-        if (ReasonId reason = 0; !decapsulate(*packet, reason)) {
+        // Its key becomes the inner packet's, whose hash a select goes by.
+        if (ReasonId reason = 0; !decapsulate(*packet, keys_[i], reason)) {
           return drop(packet, reason);
         }
         break;
@@ -367,7 +373,8 @@ bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64
   return true;
 }
 
-bool CoreExecutor::decapsulate(Packet& packet, ReasonId& reason) {
+bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
+  edit::finish_checksum(packet);  // of the inner packet, if its sender left that to a device
   const std::uint8_t outer_ecn = edit::tos(packet) & 3U;
   const std::uint8_t* vni = packet.data + packet.payload - 4;
   const std::uint32_t number = static_cast<std::uint32_t>(vni[0] << 16U | vni[1] << 8U | vni[2]);
@@ -378,8 +385,7 @@ bool CoreExecutor::decapsulate(Packet& packet, ReasonId& reason) {
   if (needs_pull_up(packet)) {
     context_.frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
   }
-  Key inner;
-  parse(packet, inner);
+  parse(packet, key);
   if (!packet.layout.ip() || outer_ecn == 0) {
     return true;
   }
@@ -484,7 +490,7 @@ void CoreExecutor::run_packet_stage(std::uint8_t stage) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < count_; ++i) {
     if (wave_[i] != nullptr && wave_[i]->stage == stage) {
-      packets[count] = wave_[i];
+      packets[count] = std::exchange(wave_[i], nullptr);  // it may go on to a stage that runs after this one
       places[count++] = static_cast<std::uint8_t>(i);
     }
   }

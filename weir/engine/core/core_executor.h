@@ -40,7 +40,7 @@ class CoreExecutor final : public Executor {
   // Runs a program on the packet at place `i` of the wave; takes the packet over.
   void execute(const Program& program, std::size_t i, Nanoseconds now);
   bool encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64_t hash);
-  bool decapsulate(Packet& packet, ReasonId& reason);
+  bool decapsulate(Packet& packet, Key& key, ReasonId& reason);
   void flood(Packet* packet, std::uint16_t vlan);
   void select(Packet* packet, const Group& group, std::uint64_t hash);
   void reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now);

@@ -1,6 +1,7 @@
 #include <weir/engine/reference/reference_executor.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <weir/engine/reject.h>
 
@@ -133,7 +134,7 @@ void ReferenceExecutor::run_packet_stage(std::size_t stage, Wave& wave) {
   for (std::size_t place = 0; place < wave.size(); ++place) {
     if (wave[place] != nullptr && wave[place]->stage == stage) {
       places.push_back(place);
-      packets.push_back(wave[place]);
+      packets.push_back(std::exchange(wave[place], nullptr));
     }
   }
   if (packets.empty()) {

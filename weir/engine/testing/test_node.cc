@@ -179,7 +179,7 @@ TestNode::~TestNode() { close(); }
 Packet* TestNode::make(const TestPacket& test) {
   const std::span<const std::uint8_t> bytes(test.bytes);
   Packet* packet = nullptr;
-  if (test.segments.empty()) {
+  if (test.segments.empty() || bytes.empty()) {
     packet = frames_->allocate(bytes);
   } else {
     Packet** link = &packet;
