@@ -1,0 +1,126 @@
+// Invariant I8: one port floods with random headers, every packet a miss that asks for another mask; what becomes of
+// another port's 10,000 steady flows?
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <weir/base/random.h>
+
+#include "measure.h"
+#include "workloads.h"
+
+namespace weir::bench {
+namespace {
+
+/// Consults a different set of bits for almost every packet that is random.
+class MaskMultiplier final : public FlowStage {
+ public:
+  MaskMultiplier(State& state, Update& update) : prefixes_(state.prefixes<NextHops>("many")) {
+    Random random(7);
+    for (int i = 0; i < 4096; ++i) {
+      std::array<std::uint8_t, 4> bytes{};
+      for (auto& byte : bytes) {
+        byte = static_cast<std::uint8_t>(random());
+      }
+      update.set(prefixes_, IpPrefix(Ipv4Address{bytes}, 4 + random.below(29)), {});
+    }
+  }
+  [[nodiscard]] Verdict decide(Flow& flow) const override {
+    (void)flow.lookup(prefixes_, ip::dst);
+    (void)flow.lookup(prefixes_, ip::src);
+    (void)flow.test(l4::dst_port, below(1000));
+    (void)flow.test(l4::src_port, below(40'000));
+    if (flow.test(ip::protocol, below(6))) {
+      (void)flow[ip::dscp];
+    }
+    return flow.next();
+  }
+
+ private:
+  Prefixes<NextHops>& prefixes_;
+};
+
+struct Seen {
+  double mpps;
+  std::uint64_t lost;
+  Summary summary;
+};
+
+Seen run(const std::string& steady_rate, bool flood) {
+  NodeOptions options;
+  options.idle = Idle::poll;
+  auto node = std::move(*Node::create(options));
+  const auto steady = *node->add_port("steady", "memory:flows=10000,order=random,queue=1024,rate=" + steady_rate);
+  const auto out = *node->add_port("out", "memory:");
+  const auto sink = *node->add_port("flood-sink", "memory:");
+  Graph& graph = node->graph();
+  auto& router = graph.add<Router>("router", node->state(), out);
+  MaskMultiplier* multiplier = nullptr;
+  (void)node->update([&](Update& update) {
+    router.configure(update, 256);
+    multiplier = &graph.add<MaskMultiplier>("multiplier", node->state(), update);
+  });
+  const auto& away = graph.stage("away", [sink](Flow& flow) {
+    return flow.has(layers::ipv4) && flow.test(l4::dst_port, below(1)) ? flow.flood() : flow.output(sink);
+  });
+  auto& per_flow = graph.add<PerFlow>("per-flow", out);
+  graph.connect(steady, per_flow);
+  graph.connect(out, per_flow);
+  graph.connect(sink, per_flow);
+  graph.connect(per_flow, router);
+  graph.connect(*multiplier, away);
+  if (flood) {
+    const auto flooding = node->add_port("flood", "memory:headers=random,rate=10000000,queue=1024");
+    graph.connect(*flooding, *multiplier);
+  }
+  if (auto started = node->start(); !started) {
+    fmt::print(stderr, "{}\n", started.error().message);
+    std::exit(1);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const Summary before = node->summary();
+  const Nanoseconds from = SystemClock::read();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
+  const Summary after = node->summary();
+  const auto wall = static_cast<double>(SystemClock::read() - from);
+  return {static_cast<double>(after.ports[0].in_packets - before.ports[0].in_packets) / wall * 1e3,
+          after.ports[0].lost - before.ports[0].lost, after};
+}
+
+std::uint64_t dropped(const Summary& summary, std::string_view reason) {
+  for (const auto& line : summary.drops) {
+    if (line.reason == reason) {
+      return line.packets;
+    }
+  }
+  return 0;
+}
+
+void print(const char* name, const Seen& seen, double base) {
+  const bool flood = seen.summary.ports.size() > 3;
+  fmt::print("{:34} {:>7.2f} {:>6.2f} {:>9} {:>11} {:>11} {:>11} {:>6}\n", name, seen.mpps, seen.mpps / base, seen.lost,
+             flood ? seen.summary.ports[3].in_packets : 0, flood ? seen.summary.ports[3].lost : 0,
+             dropped(seen.summary, "decision_budget"), seen.summary.masks);
+}
+
+}  // namespace
+}  // namespace weir::bench
+
+int main() {
+  using namespace weir::bench;
+  fmt::print("noise: {:.3f} ns a step\n\n", noise_ns());
+  fmt::print("{:34} {:>7} {:>6} {:>9} {:>11} {:>11} {:>11} {:>6}\n", "steady port, 10,000 flows", "Mpps", "share", "lost",
+             "flood taken", "flood lost", "over budget", "masks");
+  for (int i = 0; i < 3; ++i) {
+    const Seen alone = run("0", false);
+    print("at its maximum, alone", alone, alone.mpps);
+    print("at its maximum, with the flood", run("0", true), alone.mpps);
+    const std::string half = fmt::format("{:.0f}", alone.mpps / 2 * 1e6);
+    const Seen half_alone = run(half, false);
+    print("at half its maximum, alone", half_alone, half_alone.mpps);
+    print("at half its maximum, with the flood", run(half, true), half_alone.mpps);
+  }
+}
