@@ -1,6 +1,7 @@
 #include "random_program.h"
 
 #include <array>
+#include <utility>
 
 #include <weir/packet/tcp.h>
 
@@ -251,6 +252,16 @@ Program random_program(Random& random, unsigned stage) {
 }
 
 Verdict ProgramStage::decide(Flow& flow) const {
+  const Verdict verdict = run(flow);
+  if (verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
+    if (const auto call = std::exchange(world_.when_decided, nullptr)) {
+      call();
+    }
+  }
+  return verdict;
+}
+
+Verdict ProgramStage::run(Flow& flow) const {
   std::uint32_t at = 0;
   for (;;) {
     const ProgramNode& node = program_.nodes[at];

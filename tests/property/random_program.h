@@ -2,6 +2,7 @@
 // Decision programs made at random: trees of reads, look-ups, rewrites and verdicts over a small world of state.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct World {
   std::vector<Counter*> counters;
   std::vector<const void*> stage_addresses;  ///< FlowStage or PacketStage
   std::vector<bool> stage_is_flow;
+  /// Called once, when a program has reached a final verdict: a control update at the worst moment.
+  mutable std::function<void()> when_decided;
 };
 
 enum class Step : std::uint8_t {
@@ -70,6 +73,8 @@ class ProgramStage final : public FlowStage {
   [[nodiscard]] Verdict decide(Flow& flow) const override;
 
  private:
+  Verdict run(Flow& flow) const;
+
   const World& world_;
   const Program& program_;
 };

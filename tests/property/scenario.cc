@@ -137,6 +137,8 @@ Scenario make_scenario(std::uint64_t seed, unsigned workers) {
   scenario.workers = workers;
   static constexpr std::uint32_t caches[] = {64, 64, 256, 1024};
   scenario.rule_cache = caches[random.below(4)];
+  static constexpr std::size_t masks[] = {RuleCache::mask_limit, RuleCache::mask_limit, 8, 3};
+  scenario.masks = masks[random.below(4)];
   scenario.idle_timeout = random.one_in(3) ? 30'000'000 : 10'000'000'000;
   for (unsigned stage = 0; stage < World::stages; ++stage) {
     scenario.programs.push_back(random_program(random, stage));
@@ -156,8 +158,8 @@ Scenario make_scenario(std::uint64_t seed, unsigned workers) {
   }
   for (int i = 0; i < 50; ++i) {
     ScenarioStep step{ScenarioStep::What::batch};
-    const std::uint32_t kind = random.below(10);
-    if (kind < 7) {
+    const std::uint32_t kind = random.below(11);
+    if (kind < 7 || kind == 10) {
       step.worker = random.below(workers);
       step.port = PortId{static_cast<std::uint16_t>(random.below(Subject::ports))};
       const std::uint32_t count = 1 + random.below(random.one_in(4) ? 32 : 8);
@@ -170,6 +172,15 @@ Scenario make_scenario(std::uint64_t seed, unsigned workers) {
         // The same flow with another TTL, length or checksum state.
         if (random.one_in(8) && step.frames.back().bytes.size() > 23) {
           step.frames.back().bytes[22] = static_cast<std::uint8_t>(random.below(4));
+        }
+      }
+      if (kind == 10) {
+        step.what = ScenarioStep::What::during;
+        step.frames.resize(1);
+        while (step.changes.size() < 2) {
+          if (const Change change = random_change(random); change.what < Change::What::members) {
+            step.changes.push_back(change);
+          }
         }
       }
     } else if (kind < 9) {
@@ -196,19 +207,24 @@ std::size_t Scenario::packets() const {
 }
 
 std::string Scenario::to_string() const {
-  std::string text = fmt::format("seed {}, {} worker(s), rule cache {}, idle {} ms\n", seed, workers, rule_cache,
+  std::string text = fmt::format("seed {}, {} worker(s), rule cache {}, {} masks, idle {} ms\n", seed, workers, rule_cache, masks,
                                  idle_timeout / 1'000'000);
   for (std::size_t i = 0; i < programs.size(); ++i) {
     text += fmt::format("  stage {}:\n{}", i, programs[i].to_string());
   }
   for (const ScenarioStep& step : steps) {
     switch (step.what) {
+      case ScenarioStep::What::during:
       case ScenarioStep::What::batch:
         text += fmt::format("  batch, worker {}, port {}:\n", step.worker, step.port.number);
         for (const Frame& frame : step.frames) {
           text += fmt::format("    {}{}\n", hex(frame.bytes), frame.partial_checksum ? " (partial checksum)" : "");
         }
-        break;
+        if (step.what == ScenarioStep::What::batch) {
+          break;
+        }
+        text += "   during";
+        [[fallthrough]];
       case ScenarioStep::What::update:
         text += "  update:";
         for (const Change& change : step.changes) {
@@ -229,7 +245,7 @@ std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const Kind kind : {Kind::cached, Kind::uncached, Kind::reference}) {
     subjects.push_back(std::make_unique<Subject>(
-        SubjectOptions{kind, scenario.rule_cache, scenario.idle_timeout, scenario.workers, scenario.seed | 1U},
+        SubjectOptions{kind, scenario.rule_cache, scenario.masks, scenario.idle_timeout, scenario.workers, scenario.seed | 1U},
         scenario.programs));
   }
   Nanoseconds now = 1'000'000;
@@ -248,7 +264,11 @@ std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
         for (const Change& change : step.changes) {
           record(change, subject->world(), update);
         }
-        subject->apply(update, now);
+        if (step.what == ScenarioStep::What::during) {
+          subject->process_during(step.worker, step.port, step.frames, update, now);
+        } else {
+          subject->apply(update, now);
+        }
       }
     }
     const Observed expected = subjects[2]->observe();

@@ -10,7 +10,7 @@
 
 namespace weir::property {
 
-/// One control change, as plain data.
+/// One control change, as plain data. Those from `members` on are resolved when a packet leaves.
 struct Change {
   enum class What : std::uint8_t { set_entry, erase_entry, set_route, erase_route, set_rule, erase_rule, set_version, members, domain };
   What what;
@@ -19,7 +19,7 @@ struct Change {
 };
 
 struct ScenarioStep {
-  enum class What : std::uint8_t { batch, update, clock };
+  enum class What : std::uint8_t { batch, update, clock, during };
   What what;
   unsigned worker = 0;
   PortId port;
@@ -32,6 +32,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   unsigned workers = 1;
   std::uint32_t rule_cache = 256;
+  std::size_t masks = RuleCache::mask_limit;
   Nanoseconds idle_timeout = 10'000'000'000;
   std::vector<Program> programs;  ///< by stage; the packet stage's is not used
   std::vector<ScenarioStep> steps;

@@ -85,7 +85,7 @@ Subject::Subject(const SubjectOptions& options, const std::vector<Program>& prog
       worker->executor = std::make_unique<ReferenceExecutor>(context);
     } else {
       const std::uint32_t cache = options.kind == Kind::cached ? options.rule_cache : 0;
-      auto core = std::make_unique<CoreExecutor>(context, CoreOptions{cache});
+      auto core = std::make_unique<CoreExecutor>(context, CoreOptions{cache, options.masks});
       core->cache().set_idle_timeout(options.idle_timeout);
       worker->core = core.get();
       worker->executor = std::move(core);
@@ -145,6 +145,16 @@ void Subject::apply(Update& update, Nanoseconds now) {
   reader_.offline();
   (void)update.commit(*state_, now);
   reader_.online();
+}
+
+void Subject::process_during(unsigned worker, PortId port, const std::vector<Frame>& frames, Update& update,
+                             Nanoseconds now) {
+  world_.when_decided = [&] { (void)update.commit(*state_, now); };
+  process(worker, port, frames, now);
+  // No decision was made, or not one that ended in a verdict.
+  if (const auto late = std::exchange(world_.when_decided, nullptr)) {
+    apply(update, now);
+  }
 }
 
 Observed Subject::observe() {

@@ -20,6 +20,7 @@ enum class Kind : std::uint8_t { cached, uncached, reference };
 struct SubjectOptions {
   Kind kind = Kind::cached;
   std::uint32_t rule_cache = 256;
+  std::size_t masks = RuleCache::mask_limit;
   Nanoseconds idle_timeout = 10'000'000'000;
   unsigned workers = 1;
   std::uint64_t seed = 1;
@@ -46,6 +47,8 @@ class Subject {
 
   void process(unsigned worker, PortId port, const std::vector<Frame>& frames, Nanoseconds now);
   void apply(Update& update, Nanoseconds now);
+  /// One packet; `update` takes effect when it has been decided, before a rule for it is installed.
+  void process_during(unsigned worker, PortId port, const std::vector<Frame>& frames, Update& update, Nanoseconds now);
 
   [[nodiscard]] World& world() { return world_; }
   [[nodiscard]] State& state() { return *state_; }

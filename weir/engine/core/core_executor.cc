@@ -20,7 +20,7 @@ constexpr unsigned wave_limit = 16;
 
 CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
     : context_(context),
-      cache_(context.state, context.stats, options.rule_cache == 0 ? 64 : options.rule_cache),
+      cache_(context.state, context.stats, options.rule_cache == 0 ? 64 : options.rule_cache, options.masks),
       flow_(context.state, context.pipeline),
       caching_(options.rule_cache != 0) {}
 

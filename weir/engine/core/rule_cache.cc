@@ -28,11 +28,12 @@ std::uint32_t signature_of(std::uint64_t hash) { return static_cast<std::uint32_
 
 }  // namespace
 
-RuleCache::RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity)
+RuleCache::RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity, std::size_t masks)
     : state_(state),
       stats_(stats),
       seed_(state.seed()),
       capacity_(std::clamp(capacity, 64U, 1U << 22U)),
+      last_table_(static_cast<std::uint8_t>(std::clamp<std::size_t>(masks, 2, mask_limit) - 1)),
       slot_count_(capacity_ + spare_slots),
       hints_(std::bit_ceil(capacity_ * 2U) / 8),
       hint_mask_(hints_.size() - 1),
@@ -199,7 +200,7 @@ void RuleCache::close_if_empty(std::uint8_t index) {
 // right. mask_limit if there is none.
 std::uint8_t RuleCache::table_for(const Key& mask) {
   std::uint8_t empty = mask_limit;
-  for (std::uint8_t i = 0; i < mask_limit - 1; ++i) {
+  for (std::uint8_t i = 0; i < last_table_; ++i) {
     const MaskedTable& table = masks_[i];
     if (table.rules != 0 && table.mask == mask) {
       return i;
@@ -215,7 +216,7 @@ std::uint8_t RuleCache::table_for(const Key& mask) {
   // The one with the fewest bits too many.
   std::uint8_t best = mask_limit;
   int best_bits = 513;
-  for (std::uint8_t i = 0; i < mask_limit - 1; ++i) {
+  for (std::uint8_t i = 0; i < last_table_; ++i) {
     if (masks_[i].rules != 0 && covers(masks_[i].mask, mask)) {
       int bits = 0;
       for (std::size_t w = 0; w < Key::words; ++w) {
@@ -228,7 +229,7 @@ std::uint8_t RuleCache::table_for(const Key& mask) {
     }
   }
   if (best == mask_limit && covers(whole_flow_mask(), mask)) {
-    best = mask_limit - 1;
+    best = last_table_;
     if (masks_[best].rules == 0) {
       open(best, whole_flow_mask());
     }

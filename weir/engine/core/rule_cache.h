@@ -60,8 +60,9 @@ class RuleCache final : public RuleHolder {
   /// Rules with one match and different guards.
   static constexpr std::size_t same_limit = 8;
 
-  /// `capacity`: the most rules, 64 to 4,194,304; the exact-match cache has twice as many entries.
-  RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity);
+  /// `capacity`: the most rules, 64 to 4,194,304; the exact-match cache has twice as many entries. `masks`: the most
+  /// masks, 2 to mask_limit.
+  RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity, std::size_t masks = mask_limit);
   ~RuleCache();
   RuleCache(const RuleCache&) = delete;
   RuleCache& operator=(const RuleCache&) = delete;
@@ -185,6 +186,7 @@ class RuleCache final : public RuleHolder {
   WorkerStats& stats_;
   std::uint64_t seed_;
   std::uint32_t capacity_;
+  std::uint8_t last_table_;   ///< for rules that find no other table
   std::uint32_t slot_count_;  ///< capacity and some that wait for readers to pass
   Nanoseconds idle_timeout_ = 10'000'000'000;
 
