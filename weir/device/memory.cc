@@ -6,6 +6,7 @@
 #include <weir/base/hash.h>
 #include <weir/base/spin_lock.h>
 #include <weir/device/frame_digest.h>
+#include <weir/device/internal/digest_lanes.h>
 #include <weir/device/internal/memory_config.h>
 #include <weir/device/internal/pacer.h>
 
@@ -180,7 +181,8 @@ std::size_t MemoryDevice::transmit(unsigned queue, std::span<Packet*> packets, P
     }
   }
   for (const Packet* packet : packets) {
-    digest += frame_digest(*packet);
+    digest +=
+        packet->next == nullptr ? device_internal::digest_bytes(packet->data, packet->segment) : frame_digest(*packet);
     bytes += packet->length;
   }
   frames.free_many(packets);

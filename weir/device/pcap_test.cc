@@ -194,7 +194,7 @@ TEST_F(PcapDeviceTest, ARecordLongerThanThePoolIsLost) {
 
 TEST_F(PcapDeviceTest, DamageInTheMiddle) {
   Bytes bytes = three();
-  bytes.resize(bytes.size() - 1);
+  bytes.pop_back();
   const std::string path = folder_.write("cut.pcap", bytes);
   Bench bench("pcap:" + path + ",loop=0");
   bench.opened();

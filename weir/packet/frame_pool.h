@@ -174,15 +174,22 @@ class PacketCache {
   void reset(Packet& packet) {
     const std::uint32_t index = pool_.index(packet);
     packet.data = pool_.buffer(index) + FramePool::headroom + (index % 16) * 64;
+    packet.references.store(1, std::memory_order_relaxed);
+    // All the rest, in the order it lies in memory, so that the compiler writes it as a few wide words.
     packet.next = nullptr;
+    packet.timestamp = 0;
     packet.length = 0;
     packet.segment = 0;
+    packet.ingress = 0;
     packet.owner = 0;
-    packet.references.store(1, std::memory_order_relaxed);
-    packet.tunnel = 0;
-    packet.stage = 0;
     packet.vni = 0;
     packet.layout = {};
+    packet.payload = 0;
+    packet.l3 = 0;
+    packet.l4 = 0;
+    packet.stage = 0;
+    packet.tunnel = 0;
+    packet.vlan = 0;
     packet.offload = {};
   }
 

@@ -41,7 +41,8 @@ std::uint32_t low_bytes(const IpAddress& address) {
   return load_big<std::uint32_t>(address.bytes.data() + (address.v6 ? 12 : 0));
 }
 
-std::uint32_t to_big(std::uint32_t value) {
+template <class T>
+T to_big(T value) {
   return std::endian::native == std::endian::little ? std::byteswap(value) : value;
 }
 
@@ -57,14 +58,16 @@ std::uint64_t native_sum(std::span<const std::uint8_t> bytes) {
   return sum;
 }
 
-// The checksum field of a sum, in the same byte order. Sums stay below 2^48.
-inline std::uint16_t finish(std::uint64_t sum) {
-  sum = (sum & 0xffffffffU) + (sum >> 32U);
+// Folded to 16 bits. Sums stay far below 2^48.
+inline std::uint64_t fold(std::uint64_t sum) {
   sum = (sum & 0xffffU) + (sum >> 16U);
   sum = (sum & 0xffffU) + (sum >> 16U);
-  sum += sum >> 16U;
-  return static_cast<std::uint16_t>(~sum);
+  return (sum & 0xffffU) + (sum >> 16U);
 }
+
+// The checksum field, in the same byte order, of a folded sum and up to three numbers of 32 bits: with them it is below
+// 2^34, and three folds leave no carry.
+inline std::uint16_t finish(std::uint64_t sum) { return static_cast<std::uint16_t>(~fold(sum)); }
 
 // Copies whole vectors: up to 31 bytes more than `size`, which both sides have room for.
 inline void copy_vectors(std::uint8_t* to, const std::uint8_t* from, std::uint32_t size) {
@@ -107,7 +110,7 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
     l4 += sizeof(Ipv4Header);
     Ipv4Header ip{0x45, 0, static_cast<std::uint16_t>(size - l3), 0, Ipv4Header::dont_fragment, 64, protocol, 0,
                   {},   {}};
-    made.ip_sum = native_sum({reinterpret_cast<const std::uint8_t*>(&ip), sizeof ip});
+    made.ip_sum = fold(native_sum({reinterpret_cast<const std::uint8_t*>(&ip), sizeof ip}));
     std::memcpy(at + l3, &ip, sizeof ip);
   }
   const auto l4_bytes = static_cast<std::uint16_t>(size - l4);
@@ -131,6 +134,7 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
   if (config.v6) {
     made.l4_sum += native_sum(std::span(src.bytes).first(12)) + native_sum(std::span(dst.bytes).first(12));
   }
+  made.l4_sum = fold(made.l4_sum);
   return made;
 }
 
@@ -184,10 +188,7 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
   }
   const std::uint32_t l3 = sizeof(EthernetHeader) + (config.vlan ? sizeof(VlanTag) : 0);
   const std::uint32_t l4 = l3 + (config.v6 ? sizeof(Ipv6Header) : sizeof(Ipv4Header));
-  fields_.src_at = l3 + (config.v6 ? offsetof(Ipv6Header, src) + 12 : offsetof(Ipv4Header, src));
-  fields_.dst_at = l3 + (config.v6 ? offsetof(Ipv6Header, dst) + 12 : offsetof(Ipv4Header, dst));
-  fields_.ports_at = l4;
-  fields_.ip_checksum_at = l3 + offsetof(Ipv4Header, checksum);
+  fields_.l3_at = l3;
   fields_.l4_checksum_at = l4 + (config.tcp ? offsetof(TcpHeader, checksum) : offsetof(UdpHeader, checksum));
   fields_.src = low_bytes(src);
   fields_.dst = low_bytes(dst);
@@ -207,23 +208,29 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
 // What the flow changes, written over the template's copy at `at`.
 template <bool V4, bool L4Checksum>
 inline void Generator::patch(std::uint8_t* at, const Fields& fields, const FrameTemplate& frame, std::uint32_t flow) {
-  const std::uint32_t src = to_big(fields.src + (flow & fields.vary_src));
-  const std::uint32_t dst = to_big(fields.dst + (flow & fields.vary_dst));
+  std::uint8_t* const l3 = at + fields.l3_at;
+  const std::uint32_t src = fields.src + (flow & fields.vary_src);
+  const std::uint32_t dst = fields.dst + (flow & fields.vary_dst);
+  const std::uint64_t both = to_big((std::uint64_t{src} << 32U) | dst);
+  const std::uint64_t sum = (both >> 32U) + (both & 0xffffffffU);
   // The source port counts the flows; what runs over goes on in the destination port.
   const std::uint32_t number = fields.src_port + (flow & fields.vary_ports);
   const std::uint32_t ports = to_big((number << 16U) | ((fields.dst_port + (number >> 16U)) & 0xffffU));
   if constexpr (V4) {
-    store(at + fields.ip_checksum_at, finish(frame.ip_sum + src + dst));
+    store(l3 + offsetof(Ipv4Header, checksum), finish(frame.ip_sum + sum));
+    store(l3 + offsetof(Ipv4Header, src), both);
+    store(l3 + sizeof(Ipv4Header), ports);
+  } else {
+    store(l3 + offsetof(Ipv6Header, src) + 12, to_big(src));
+    store(l3 + offsetof(Ipv6Header, dst) + 12, to_big(dst));
+    store(l3 + sizeof(Ipv6Header), ports);
   }
-  store(at + fields.src_at, src);
-  store(at + fields.dst_at, dst);
-  store(at + fields.ports_at, ports);
   if constexpr (L4Checksum) {
-    std::uint16_t sum = finish(frame.l4_sum + src + dst + ports);
-    if (sum == 0 && fields.udp) {
-      sum = 0xffff;  // RFC 768: zero says that there is none
+    std::uint16_t checksum = finish(frame.l4_sum + sum + ports);
+    if (checksum == 0 && fields.udp) {
+      checksum = 0xffff;  // RFC 768: zero says that there is none
     }
-    store(at + fields.l4_checksum_at, sum);
+    store(at + fields.l4_checksum_at, checksum);
   }
   if (fields.vary_macs) [[unlikely]] {
     store(at + offsetof(EthernetHeader, src) + 2, to_big(fields.src_mac + flow));

@@ -43,7 +43,7 @@ struct GeneratorConfig {
 };
 
 /// One frame of flow 0, and the sums of its headers without what depends on the flow: 16-bit words in this machine's
-/// order, which RFC 1071, section 2(B), allows as long as they are stored in the same order.
+/// order, which RFC 1071, section 2(B), allows as long as they are stored in the same order. Folded to 16 bits.
 struct FrameTemplate {
   std::vector<std::uint8_t> bytes;  ///< filled up to a multiple of 32
   std::uint32_t size = 0;
@@ -98,10 +98,7 @@ class Generator {
  private:
   // Offsets, and values of flow 0 in host order.
   struct Fields {
-    std::uint32_t src_at = 0;  // of the address's last four bytes
-    std::uint32_t dst_at = 0;
-    std::uint32_t ports_at = 0;
-    std::uint32_t ip_checksum_at = 0;
+    std::uint32_t l3_at = 0;
     std::uint32_t l4_checksum_at = 0;
     std::uint32_t src = 0;
     std::uint32_t dst = 0;
