@@ -45,7 +45,7 @@ test-property: setup all  ## The long run: cached = uncached = reference, PACKET
 	@WEIR_PROPERTY_PACKETS=$(PACKETS) ctest --test-dir build --verbose --no-tests=error -L '^property$$'
 
 test-mutants: setup  ## Break each rule of the semantics in turn; the property test must notice
-	@scripts/test-mutants.sh
+	@scripts/test-mutants.py
 
 test-asan: setup build-asan/build.ninja  ## All tests under AddressSanitizer and UBSan
 	@$(call COMPILE,build-asan)

@@ -30,6 +30,9 @@ void run_scenarios(unsigned workers, std::uint64_t first_seed, std::size_t packe
     const Scenario scenario = make_scenario(seed, workers);
     packets += scenario.packets();
     if (const auto difference = run(scenario, outcome)) {
+      if (std::getenv("WEIR_PROPERTY_NO_SHRINK") != nullptr) {
+        FAIL() << "seed " << seed << ": " << *difference;
+      }
       const Scenario small = shrink(scenario);
       Outcome ignored;
       FAIL() << "seed " << seed << " with " << workers << " worker(s): " << *difference << "\nshrunk to:\n"

@@ -33,6 +33,7 @@ DeviceKind memory_kind();
 ///
 /// With a rate, packets arrive evenly from when a queue is first asked, wait in a queue of `queue=` packets (for each
 /// worker), and are lost and counted when that is full. Losses count towards `count=` but skip no flow.
+/// Without a rate, the timestamps of packets are the node's clock as it was up to eight calls of `receive` ago.
 class MemoryDevice final : public Device {
  public:
   static Result<std::unique_ptr<Device>> make(const DeviceSpec& spec);
@@ -67,6 +68,7 @@ class MemoryDevice final : public Device {
   std::unique_ptr<device_internal::MemoryConfig> config_;
   DeviceTraits traits_;
   const Clock* clock_ = nullptr;
+  unsigned stamp_every_ = 1;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   mutable std::mutex recorded_lock_;  // guards recorded_

@@ -154,7 +154,7 @@ std::size_t PcapDevice::receive(unsigned queue, std::span<Packet*> out, PacketCa
   const Nanoseconds arrival = capture_clock_ == nullptr ? clock_->now() : 0;
   std::size_t done = 0;
   while (done < most && load_record()) {
-    const Nanoseconds time = std::max(record_->time + shift_, delivered_time_);
+    const Nanoseconds time = record_time();
     if (config_.capture_rate && time > capture_start_ && time - capture_start_ > elapsed) {
       break;
     }
@@ -181,6 +181,13 @@ std::size_t PcapDevice::receive(unsigned queue, std::span<Packet*> out, PacketCa
   return done;
 }
 
+std::optional<Nanoseconds> PcapDevice::next_time(unsigned queue) {
+  if (finished(queue) || !load_record()) {
+    return std::nullopt;
+  }
+  return record_time();
+}
+
 std::size_t PcapDevice::transmit(unsigned /*queue*/, std::span<Packet*> packets, PacketCache& frames) {
   std::size_t done = packets.size();
   if (!config_.out.empty()) {
@@ -189,9 +196,7 @@ std::size_t PcapDevice::transmit(unsigned /*queue*/, std::span<Packet*> packets,
         packets, [&](const Packet* packet) { return writer_->write(*packet, packet->timestamp + wall_offset_); });
     done = static_cast<std::size_t>(refused - packets.begin());
   }
-  for (Packet* packet : packets.first(done)) {
-    frames.free(packet);
-  }
+  frames.free_many(packets.first(done));
   return done;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // pcap: a capture file in, a capture file out.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@ class PcapDevice final : public Device {
   std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) override;
   std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) override;
   [[nodiscard]] bool finished(unsigned queue) const override;
+  [[nodiscard]] std::optional<Nanoseconds> next_time(unsigned queue) override;
   Result<> flush() override;
   /// `lost` are records longer than all frames of the pool together.
   [[nodiscard]] DeviceCounters counters() const override;
@@ -61,7 +63,7 @@ class PcapDevice final : public Device {
   explicit PcapDevice(Config config);
   bool load_record();
   void finish();
-  std::uint64_t due(Nanoseconds now);
+  [[nodiscard]] Nanoseconds record_time() const { return std::max(record_->time + shift_, delivered_time_); }
 
   Config config_;
   const Clock* clock_ = nullptr;

@@ -94,18 +94,18 @@ std::size_t FramePool::available() const {
 }
 
 bool PacketCache::refill() {
-  free_.resize(bulk);
-  free_.resize(pool_.take(free_));
-  if (free_.empty()) {
+  count_ = pool_.take(std::span(free_).first(bulk));
+  if (count_ == 0) {
     exhausted_.add();
   }
-  return !free_.empty();
+  return count_ != 0;
 }
 
 void PacketCache::flush() {
   // The oldest go: the newest are the ones still in the processor's cache.
   pool_.give_back(std::span(free_).first(bulk));
-  free_.erase(free_.begin(), free_.begin() + bulk);
+  std::copy(free_.begin() + bulk, free_.end(), free_.begin());
+  count_ -= bulk;
 }
 
 Packet* PacketCache::allocate(std::span<const std::uint8_t> bytes) {

@@ -2,6 +2,7 @@
 // Where frames live: memfd-backed buffers, their metadata lines, and the per-worker caches that recycle them last-in
 // first-out, so that the frames in use stay in the processor's cache.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -72,8 +73,8 @@ class FramePool {
 /// One thread's frames. Not thread-safe; frames may be freed to another cache of the same pool than they came from.
 class PacketCache {
  public:
-  explicit PacketCache(FramePool& pool) : pool_(pool) { free_.reserve(capacity); }
-  ~PacketCache() { pool_.give_back(free_); }
+  explicit PacketCache(FramePool& pool) : pool_(pool) {}
+  ~PacketCache() { pool_.give_back(std::span(free_).first(count_)); }
   PacketCache(const PacketCache&) = delete;
   PacketCache& operator=(const PacketCache&) = delete;
 
@@ -81,11 +82,10 @@ class PacketCache {
 
   /// An empty packet with headroom, or nullptr when the pool has none left (counted in `exhausted`).
   Packet* allocate() {
-    if (free_.empty() && !refill()) {
+    if (count_ == 0 && !refill()) [[unlikely]] {
       return nullptr;
     }
-    Packet* packet = free_.back();
-    free_.pop_back();
+    Packet* packet = free_[--count_];
     reset(*packet);
     return packet;
   }
@@ -106,8 +106,39 @@ class PacketCache {
     }
   }
 
-  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out.
-  /// Decapsulation moves the first Packet::header_bytes further in; those of the packet inside are not shared either.
+  /// Fills `out` with empty packets as far as there are any; returns how many.
+  std::size_t allocate_many(std::span<Packet*> out) {
+    std::size_t done = 0;
+    while (done < out.size() && (count_ != 0 || refill())) {
+      // The count stays in a register: through memory it would cost the latency of a store and a load per packet.
+      std::size_t count = count_;
+      for (; done < out.size() && count != 0; ++done) {
+        out[done] = free_[--count];
+        reset(*out[done]);
+      }
+      count_ = count;
+    }
+    return done;
+  }
+
+  /// As `free`, for each.
+  void free_many(std::span<Packet* const> packets) {
+    std::size_t count = count_;
+    for (Packet* packet : packets) {
+      if (packet->next == nullptr && packet->owner == 0 && count != capacity &&
+          packet->references.load(std::memory_order_acquire) == 1) [[likely]] {
+        free_[count++] = packet;
+      } else {
+        count_ = count;
+        free(packet);
+        count = count_;
+      }
+    }
+    count_ = count;
+  }
+
+  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out. Decapsulation moves
+  /// the first Packet::header_bytes further in; those of the packet inside are not shared either.
   Packet* clone(const Packet& packet);
 
   /// Makes the first `bytes` bytes of the frame contiguous in its first segment; false if the frame is shorter, they do
@@ -143,15 +174,22 @@ class PacketCache {
   void reset(Packet& packet) {
     const std::uint32_t index = pool_.index(packet);
     packet.data = pool_.buffer(index) + FramePool::headroom + (index % 16) * 64;
+    packet.references.store(1, std::memory_order_relaxed);
+    // All the rest, in the order it lies in memory, so that the compiler writes it as a few wide words.
     packet.next = nullptr;
+    packet.timestamp = 0;
     packet.length = 0;
     packet.segment = 0;
+    packet.ingress = 0;
     packet.owner = 0;
-    packet.references.store(1, std::memory_order_relaxed);
-    packet.tunnel = 0;
-    packet.stage = 0;
     packet.vni = 0;
     packet.layout = {};
+    packet.payload = 0;
+    packet.l3 = 0;
+    packet.l4 = 0;
+    packet.stage = 0;
+    packet.tunnel = 0;
+    packet.vlan = 0;
     packet.offload = {};
   }
 
@@ -160,17 +198,18 @@ class PacketCache {
         packet.references.fetch_sub(1, std::memory_order_acq_rel) != 1) {
       return;
     }
-    if (free_.size() == capacity) [[unlikely]] {
+    if (count_ == capacity) [[unlikely]] {
       flush();
     }
-    free_.push_back(&packet);
+    free_[count_++] = &packet;
   }
 
   bool refill();
   void flush();
 
   FramePool& pool_;
-  std::vector<Packet*> free_;
+  std::size_t count_ = 0;
+  std::array<Packet*, capacity> free_;  // the first count_; an array, as what can grow is not inlined
   OwnedCounter exhausted_;
 };
 

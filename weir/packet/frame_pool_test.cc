@@ -183,6 +183,52 @@ TEST(PacketCache, GivesAllBackWhenItGoes) {
   }
 }
 
+TEST(PacketCache, ManyAtOnceAreAsOneByOne) {
+  const auto pool = make_pool(4'096);
+  {
+    PacketCache frames(*pool);
+    // More than the cache holds, in both directions.
+    std::vector<Packet*> packets(1'500);
+    ASSERT_EQ(frames.allocate_many(packets), packets.size());
+    EXPECT_EQ(std::set(packets.begin(), packets.end()).size(), packets.size());
+    for (Packet* packet : packets) {
+      packet->length = packet->segment = 60;
+      packet->vlan = 7;
+      packet->offload.flags = Offload::has_vlan;
+    }
+    // Among them what cannot go the short way: a chain, a clone and its original.
+    packets.push_back(frames.allocate(counted(10'000)));
+    packets.push_back(frames.allocate(counted(1'500)));
+    packets.push_back(frames.clone(*packets.back()));
+    frames.free_many(packets);
+    EXPECT_EQ(frames.allocate_many(std::span(packets).first(600)), 600U);
+    for (const Packet* packet : std::span(packets).first(600)) {
+      EXPECT_EQ(packet->references.load(), 1);
+      EXPECT_EQ(packet->next, nullptr);
+      EXPECT_EQ(packet->owner, 0U);
+      EXPECT_EQ(packet->length, 0U);
+      EXPECT_EQ(packet->vlan, 0U);
+      EXPECT_EQ(packet->offload.flags, 0U);
+    }
+    frames.free_many(std::span(packets).first(600));
+  }
+  EXPECT_EQ(pool->available(), 4'096U);
+}
+
+TEST(PacketCache, ManyAtOnceRunOut) {
+  const auto pool = make_pool(64);
+  PacketCache frames(*pool);
+  std::vector<Packet*> packets(100);
+  EXPECT_EQ(frames.allocate_many(packets), 64U);
+  EXPECT_EQ(frames.exhausted(), 1U);
+  EXPECT_EQ(frames.allocate_many(std::span(packets).first(0)), 0U);
+  EXPECT_EQ(frames.exhausted(), 1U);
+  frames.free_many(std::span(packets).first(64));
+  EXPECT_EQ(frames.allocate_many(std::span(packets).first(64)), 64U);
+  EXPECT_EQ(frames.exhausted(), 1U);
+  frames.free_many(std::span(packets).first(64));
+}
+
 TEST(PacketCache, HoldsBytesAsAChain) {
   const auto pool = make_pool();
   PacketCache frames(*pool);

@@ -41,7 +41,8 @@ std::uint32_t low_bytes(const IpAddress& address) {
   return load_big<std::uint32_t>(address.bytes.data() + (address.v6 ? 12 : 0));
 }
 
-std::uint32_t to_big(std::uint32_t value) {
+template <class T>
+T to_big(T value) {
   return std::endian::native == std::endian::little ? std::byteswap(value) : value;
 }
 
@@ -57,14 +58,16 @@ std::uint64_t native_sum(std::span<const std::uint8_t> bytes) {
   return sum;
 }
 
-// The checksum field of a sum, in the same byte order. Sums stay below 2^48.
-inline std::uint16_t finish(std::uint64_t sum) {
-  sum = (sum & 0xffffffffU) + (sum >> 32U);
+// Folded to 16 bits. Sums stay far below 2^48.
+inline std::uint64_t fold(std::uint64_t sum) {
   sum = (sum & 0xffffU) + (sum >> 16U);
   sum = (sum & 0xffffU) + (sum >> 16U);
-  sum += sum >> 16U;
-  return static_cast<std::uint16_t>(~sum);
+  return (sum & 0xffffU) + (sum >> 16U);
 }
+
+// The checksum field, in the same byte order, of a folded sum and up to three numbers of 32 bits: with them it is below
+// 2^34, and three folds leave no carry.
+inline std::uint16_t finish(std::uint64_t sum) { return static_cast<std::uint16_t>(~fold(sum)); }
 
 // Copies whole vectors: up to 31 bytes more than `size`, which both sides have room for.
 inline void copy_vectors(std::uint8_t* to, const std::uint8_t* from, std::uint32_t size) {
@@ -107,7 +110,7 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
     l4 += sizeof(Ipv4Header);
     Ipv4Header ip{0x45, 0, static_cast<std::uint16_t>(size - l3), 0, Ipv4Header::dont_fragment, 64, protocol, 0,
                   {},   {}};
-    made.ip_sum = native_sum({reinterpret_cast<const std::uint8_t*>(&ip), sizeof ip});
+    made.ip_sum = fold(native_sum({reinterpret_cast<const std::uint8_t*>(&ip), sizeof ip}));
     std::memcpy(at + l3, &ip, sizeof ip);
   }
   const auto l4_bytes = static_cast<std::uint16_t>(size - l4);
@@ -131,10 +134,22 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
   if (config.v6) {
     made.l4_sum += native_sum(std::span(src.bytes).first(12)) + native_sum(std::span(dst.bytes).first(12));
   }
+  made.l4_sum = fold(made.l4_sum);
   return made;
 }
 
 }  // namespace
+
+SmallTemplate::SmallTemplate(const FrameTemplate& frame) : size(frame.size) {
+  std::array<std::uint8_t, most> bytes{};
+  std::copy_n(frame.bytes.begin(), std::min<std::size_t>(most, frame.bytes.size()), bytes.begin());
+#if defined(__AVX2__)
+  low_ = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes.data()));
+  high_ = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes.data() + 32));
+#else
+  bytes_ = bytes;
+#endif
+}
 
 Result<> Generator::check(const GeneratorConfig& config) {
   for (const auto& [key, given] : {std::pair{"src", &config.src}, std::pair{"dst", &config.dst}}) {
@@ -173,10 +188,7 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
   }
   const std::uint32_t l3 = sizeof(EthernetHeader) + (config.vlan ? sizeof(VlanTag) : 0);
   const std::uint32_t l4 = l3 + (config.v6 ? sizeof(Ipv6Header) : sizeof(Ipv4Header));
-  fields_.src_at = l3 + (config.v6 ? offsetof(Ipv6Header, src) + 12 : offsetof(Ipv4Header, src));
-  fields_.dst_at = l3 + (config.v6 ? offsetof(Ipv6Header, dst) + 12 : offsetof(Ipv4Header, dst));
-  fields_.ports_at = l4;
-  fields_.ip_checksum_at = l3 + offsetof(Ipv4Header, checksum);
+  fields_.l3_at = l3;
   fields_.l4_checksum_at = l4 + (config.tcp ? offsetof(TcpHeader, checksum) : offsetof(UdpHeader, checksum));
   fields_.src = low_bytes(src);
   fields_.dst = low_bytes(dst);
@@ -188,20 +200,74 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
   fields_.vary_macs = config.vary_macs;
   fields_.src_mac = load_big<std::uint32_t>(&config.src_mac.bytes[2]);
   fields_.udp = !config.tcp;
+  if (templates_.size() == 1 && templates_[0].size <= SmallTemplate::most) {
+    small_ = SmallTemplate(templates_[0]);
+  }
 }
 
-inline const FrameTemplate& Generator::next_template() const {
-  return templates_.size() == 1 ? templates_.front() : templates_[imix_pattern[position_]];
+// What the flow changes, written over the template's copy at `at`.
+template <bool V4, bool L4Checksum>
+inline void Generator::patch(std::uint8_t* at, const Fields& fields, const FrameTemplate& frame, std::uint32_t flow) {
+  std::uint8_t* const l3 = at + fields.l3_at;
+  const std::uint32_t src = fields.src + (flow & fields.vary_src);
+  const std::uint32_t dst = fields.dst + (flow & fields.vary_dst);
+  const std::uint64_t both = to_big((std::uint64_t{src} << 32U) | dst);
+  const std::uint64_t sum = (both >> 32U) + (both & 0xffffffffU);
+  // The source port counts the flows; what runs over goes on in the destination port.
+  const std::uint32_t number = fields.src_port + (flow & fields.vary_ports);
+  const std::uint32_t ports = to_big((number << 16U) | ((fields.dst_port + (number >> 16U)) & 0xffffU));
+  if constexpr (V4) {
+    store(l3 + offsetof(Ipv4Header, checksum), finish(frame.ip_sum + sum));
+    store(l3 + offsetof(Ipv4Header, src), both);
+    store(l3 + sizeof(Ipv4Header), ports);
+  } else {
+    store(l3 + offsetof(Ipv6Header, src) + 12, to_big(src));
+    store(l3 + offsetof(Ipv6Header, dst) + 12, to_big(dst));
+    store(l3 + sizeof(Ipv6Header), ports);
+  }
+  if constexpr (L4Checksum) {
+    std::uint16_t checksum = finish(frame.l4_sum + sum + ports);
+    if (checksum == 0 && fields.udp) {
+      checksum = 0xffff;  // RFC 768: zero says that there is none
+    }
+    store(at + fields.l4_checksum_at, checksum);
+  }
+  if (fields.vary_macs) [[unlikely]] {
+    store(at + offsetof(EthernetHeader, src) + 2, to_big(fields.src_mac + flow));
+  }
 }
 
-inline void Generator::advance_template() { position_ = position_ + 1 == imix_pattern.size() ? 0 : position_ + 1; }
+// Frames of one size up to two vectors, which stay in registers.
+template <bool V4, bool L4Checksum>
+std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
+                                   std::uint64_t timestamp) {
+  const Fields fields = fields_;  // copies, which the stores to frames cannot change in the compiler's eyes
+  const SmallTemplate small = small_;
+  FrameTemplate sums;
+  sums.ip_sum = templates_.front().ip_sum;
+  sums.l4_sum = templates_.front().l4_sum;
+  const std::size_t made = frames.allocate_many(out);
+  for (std::size_t i = 0; i < made; ++i) {
+    Packet* packet = out[i];
+    std::uint8_t* const at = packet->data;
+    packet->length = small.size;
+    packet->segment = static_cast<std::uint16_t>(small.size);
+    packet->timestamp = timestamp;
+    small.write(at);
+    patch<V4, L4Checksum>(at, fields, sums, flows[i]);
+  }
+  return made;
+}
 
 template <bool V4, bool L4Checksum>
 std::size_t Generator::write_batch(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
                                    std::uint64_t timestamp) {
-  const Fields fields = fields_;  // a copy, which the stores to frames cannot change in the compiler's eyes
+  if (small_.size != 0) {
+    return write_small<V4, L4Checksum>(out, flows, frames, timestamp);
+  }
+  const Fields fields = fields_;
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const FrameTemplate& frame = next_template();
+    const FrameTemplate& frame = templates_[templates_.size() == 1 ? 0 : imix_pattern[position_]];
     Packet* packet = nullptr;
     if (frame.size <= FramePool::segment_bytes) [[likely]] {
       packet = frames.allocate();
@@ -217,33 +283,10 @@ std::size_t Generator::write_batch(std::span<Packet*> out, std::span<const std::
         return i;
       }
     }
-    advance_template();
     packet->timestamp = timestamp;
     out[i] = packet;
-
-    const std::uint32_t flow = flows[i];
-    std::uint8_t* const at = packet->data;
-    const std::uint32_t src = to_big(fields.src + (flow & fields.vary_src));
-    const std::uint32_t dst = to_big(fields.dst + (flow & fields.vary_dst));
-    // The source port counts the flows; what runs over goes on in the destination port.
-    const std::uint32_t number = fields.src_port + (flow & fields.vary_ports);
-    const std::uint32_t ports = to_big((number << 16U) | ((fields.dst_port + (number >> 16U)) & 0xffffU));
-    if constexpr (V4) {
-      store(at + fields.ip_checksum_at, finish(frame.ip_sum + src + dst));
-    }
-    store(at + fields.src_at, src);
-    store(at + fields.dst_at, dst);
-    store(at + fields.ports_at, ports);
-    if constexpr (L4Checksum) {
-      std::uint16_t sum = finish(frame.l4_sum + src + dst + ports);
-      if (sum == 0 && fields.udp) {
-        sum = 0xffff;  // RFC 768: zero says that there is none
-      }
-      store(at + fields.l4_checksum_at, sum);
-    }
-    if (fields.vary_macs) [[unlikely]] {
-      store(at + offsetof(EthernetHeader, src) + 2, to_big(fields.src_mac + flow));
-    }
+    patch<V4, L4Checksum>(packet->data, fields, frame, flows[i]);
+    position_ = position_ + 1 == imix_pattern.size() ? 0 : position_ + 1;
   }
   return out.size();
 }

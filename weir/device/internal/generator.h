@@ -3,9 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include <weir/base/error.h>
 #include <weir/base/random.h>
@@ -38,12 +43,41 @@ struct GeneratorConfig {
 };
 
 /// One frame of flow 0, and the sums of its headers without what depends on the flow: 16-bit words in this machine's
-/// order, which RFC 1071, section 2(B), allows as long as they are stored in the same order.
+/// order, which RFC 1071, section 2(B), allows as long as they are stored in the same order. Folded to 16 bits.
 struct FrameTemplate {
   std::vector<std::uint8_t> bytes;  ///< filled up to a multiple of 32
   std::uint32_t size = 0;
   std::uint64_t ip_sum = 0;
   std::uint64_t l4_sum = 0;
+};
+
+/// A template of up to two vectors, held by value.
+class SmallTemplate {
+ public:
+  static constexpr std::uint32_t most = 64;
+
+  SmallTemplate() = default;
+  explicit SmallTemplate(const FrameTemplate& frame);  ///< frame.size <= most
+
+  std::uint32_t size = 0;  ///< 0: there is none
+
+  /// Writes `most` bytes.
+  void write(std::uint8_t* to) const {
+#if defined(__AVX2__)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), low_);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), high_);
+#else
+    std::memcpy(to, bytes_.data(), most);
+#endif
+  }
+
+ private:
+#if defined(__AVX2__)
+  __m256i low_{};
+  __m256i high_{};
+#else
+  std::array<std::uint8_t, most> bytes_{};
+#endif
 };
 
 /// What flow `first + step * i` sends, for i below `share`. One thread at a time.
@@ -64,10 +98,7 @@ class Generator {
  private:
   // Offsets, and values of flow 0 in host order.
   struct Fields {
-    std::uint32_t src_at = 0;  // of the address's last four bytes
-    std::uint32_t dst_at = 0;
-    std::uint32_t ports_at = 0;
-    std::uint32_t ip_checksum_at = 0;
+    std::uint32_t l3_at = 0;
     std::uint32_t l4_checksum_at = 0;
     std::uint32_t src = 0;
     std::uint32_t dst = 0;
@@ -84,14 +115,17 @@ class Generator {
   template <bool V4, bool L4Checksum>
   std::size_t write_batch(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
                           std::uint64_t timestamp);
+  template <bool V4, bool L4Checksum>
+  std::size_t write_small(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
+                          std::uint64_t timestamp);
+  template <bool V4, bool L4Checksum>
+  static void patch(std::uint8_t* at, const Fields& fields, const FrameTemplate& frame, std::uint32_t flow);
   std::size_t write_random(std::span<Packet*> out, PacketCache& frames, std::uint64_t timestamp);
-  [[nodiscard]] const FrameTemplate& next_template() const;
-  void advance_template();
-
   GeneratorConfig config_;
   FlowOrder order_;
   Fields fields_;
   std::vector<FrameTemplate> templates_;
+  SmallTemplate small_;         // the only template, if it is small
   std::uint32_t position_ = 0;  // in the IMIX pattern
   Random random_;
 };

@@ -1,0 +1,103 @@
+"""Mutants of the semantics (docs/architecture.md, section 5): each leaves out one rule, or a part of one.
+
+NAME: (rule, what is left out, file, text in it, text instead). The text occurs exactly once in the file.
+"""
+
+MUTANTS = {
+    "layout_not_matched": (
+        "1", "a rule does not match the packet's layout",
+        "weir/flow/traced_flow.cc", "    rule_.mask.layout = 0xffff;\n", "    rule_.mask.layout = 0x0001;\n"),
+    "reads_not_consulted": (
+        "1", "what a stage reads is not matched",
+        "weir/flow/traced_flow.cc", "  consulted_ = consulted_ | fresh;\n", ""),
+    "guards_not_tested": (
+        "2", "guards are not tested on a hit",
+        "weir/engine/core/core_executor.cc", "g < body.guard_count; ++g", "g < body.guard_count * 0; ++g"),
+    "guard_outcome_ignored": (
+        "2", "a rule for the opposite outcome takes packets of either",
+        "weir/engine/core/core_executor.cc", "if (holds != (bits >> 31U != 0)) {", "if (!holds && bits >> 31U != 0) {"),
+    "guard_not_on_untouched": (
+        "2", "a second TTL guard is tested as if the first decrement had not been",
+        "weir/flow/traced_flow.cc", "guard(GuardKind::ttl_above, ttl_taken_ + 1,", "guard(GuardKind::ttl_above, 1,"),
+    "ecn_not_per_packet": (
+        "3", "the outer ECN is not the packet's own",
+        "weir/engine/core/core_executor.cc",
+        "const std::uint8_t ecn = packet.layout.ip() ? edit::tos(packet) & 3U : 0;", "const std::uint8_t ecn = 0;"),
+    "source_port_not_per_packet": (
+        "3", "the outer source port is the same for all packets of a rule",
+        "weir/engine/core/core_executor.cc", "(49152U + (hash >> 32U & 0x3fffU))", "(49152U + (hash & 0U))"),
+    "stage_not_matched": (
+        "4", "a rule made behind a packet stage or decapsulation also takes packets that have not been there",
+        "weir/flow/traced_flow.cc", "  rule_.mask.stage = 0xff;\n", "  rule_.mask.stage = 0;\n"),
+    "tunnel_not_matched": (
+        "4", "a packet out of a tunnel is looked up as if it had come in by itself",
+        "weir/packet/parse.cc", "layout_.bits = packet_.tunnel != 0 ? Layout::tunnel_bit : 0;", "layout_.bits = 0;"),
+    "members_frozen": (
+        "5", "a select keeps the members of its first packet",
+        "weir/engine/core/core_executor.cc", "  const Member* member = group.members().pick(hash);\n",
+        "  static std::map<std::pair<const Group*, std::uint64_t>, Members> frozen;\n"
+        "  const Member* member = frozen.try_emplace({&group, context_.state.seed()}, group.members()).first->second.pick(hash);\n"),
+    "copies_share_headers": (
+        "5", "a mirror shows what was done to the packet after it",
+        "weir/packet/frame_pool.cc", "  const unsigned own = std::min<unsigned>(packet.segment, 2 * Packet::header_bytes);\n",
+        "  const unsigned own = 0;\n"),
+    "hash_after_nat": (
+        "6", "a select goes by the packet as rewritten",
+        "weir/engine/core/core_executor.cc",
+        "        return select(packet, *operation->operand<const Group*>(), hash_of(i));",
+        "        parse(*packet, keys_[i]);\n"
+        "        return select(packet, *operation->operand<const Group*>(), hash_of(i));"),
+    "keyed_not_checked_at_install": (
+        "7", "a rule is installed though a key it looked up has changed since",
+        "weir/flow/dependency.cc", "  if (generation != generation_) {\n", "  if (generation > generation_ + 1000) {\n"),
+    "change_clears_nothing": (
+        "7", "a changed entry leaves the rules that depend on it valid",
+        "weir/flow/dependency.cc", "link->rule->valid.exchange(0, std::memory_order_acq_rel)",
+        "link->rule->valid.load(std::memory_order_acquire)"),
+    "validity_not_checked": (
+        "7", "what the look-up found is executed even if a packet before it in the batch cleared it",
+        "weir/engine/core/core_executor.cc",
+        "    if (body.anchor.valid.load(std::memory_order_acquire) != 0 && (body.guard_count == 0",
+        "    if (true && (body.guard_count == 0"),
+    "hint_not_verified": (
+        "7", "an entry of the exact cache is taken at its word",
+        "weir/engine/core/rule_cache.h", "           equal_under(key, values_[rule], masks_[body.mask].mask);",
+        "           key.stage == values_[rule].stage;"),
+    "policy_edit_finds_nothing": (
+        "7", "a policy edit clears no rule",
+        "weir/flow/update.cc", "    report_.rules_cleared += state.revoke(noted.source, noted.regions);\n", ""),
+    "rewritten_bits_taken_as_known": (
+        "7", "a policy edit compares bits that a rule had rewritten before it looked",
+        "weir/flow/region.h", " & ~unknown.word(i);", " & ~(unknown.word(i) & 0U);"),
+    "learning_seen_as_no_change": (
+        "7", "a rule is installed for a decision that itself changed what it saw",
+        "weir/flow/traced_flow.h", 'void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }',
+        "void took_effect() override {}"),
+    "waves_run_deep": (
+        "7", "packets that recirculate keep no order of arrival",
+        "weir/engine/core/core_executor.cc", "        next_[place] = packet;\n",
+        "        next_[place < count_ && next_[count_ - 1 - place] == nullptr ? count_ - 1 - place : place] = packet;\n"),
+    "stale_install_kept": (
+        "8", "a rule traced before a policy edit is installed after it",
+        "weir/engine/core/rule_cache.cc", "    holds = holds && region.state->holds(region.generation);\n",
+        "    (void)region;\n"),
+    "update_returns_before_revoking": (
+        "9", "an update returns while rules it concerns are still in force",
+        "weir/flow/update.cc", "  revoke_noted(state);\n  steps_.clear();", "  steps_.clear();"),
+    "own_writes_late": (
+        "10", "an entry that a worker moves is not visible to the rules that used it",
+        "weir/flow/table.h", "    entry.value = value;\n    stripe.dependents.changed();\n    return result(Learned::moved, i);",
+        "    entry.value = value;\n    return result(Learned::moved, i);"),
+    "expiry_forgets_rules": (
+        "13", "expiry does not ask rules when they used an entry",
+        "weir/flow/table.h", "entry.last_used = std::max(entry.last_used, stripe.dependents.last_used(*this, due.entry));\n",
+        "\n"),
+    "widened_to_less": (
+        "14", "past the mask limit a rule is widened to a mask with fewer bits",
+        "weir/engine/core/rule_cache.cc", "    if (masks_[i].rules != 0 && covers(masks_[i].mask, mask)) {",
+        "    if (masks_[i].rules != 0 && covers(mask, masks_[i].mask)) {"),
+    "partial_checksum_as_whole": (
+        "15", "a rewrite treats a checksum that is left to the device as a whole one",
+        "weir/packet/edit.h", "  if ((packet.offload.flags & Offload::needs_checksum) != 0 &&",
+        "  if ((packet.offload.flags & 0x80U) != 0 &&"),
+}
