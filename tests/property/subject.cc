@@ -53,8 +53,12 @@ std::string Observed::difference(const Observed& other) const {
   return text;
 }
 
-Subject::Subject(const SubjectOptions& options, const std::vector<Program>& programs)
-    : state_(std::make_unique<State>(epochs_, options.seed)), world_(*state_), reader_(epochs_.add()), out_(ports) {
+Subject::Subject(const SubjectOptions& options, std::vector<Program> programs)
+    : state_(std::make_unique<State>(epochs_, options.seed)),
+      world_(*state_),
+      programs_(std::move(programs)),
+      reader_(epochs_.add()),
+      out_(ports) {
   for (unsigned i = 0; i < World::stages; ++i) {
     Pipeline::Node node{fmt::format("s{}", i), nullptr, nullptr, {}};
     if (i == packet_stage) {
@@ -62,7 +66,7 @@ Subject::Subject(const SubjectOptions& options, const std::vector<Program>& prog
       node.outputs = {3, 4};
       world_.stage_addresses.push_back(static_cast<const PacketStage*>(&scrambler_));
     } else {
-      program_stages_.push_back(std::make_unique<ProgramStage>(world_, programs[i]));
+      program_stages_.push_back(std::make_unique<ProgramStage>(world_, programs_[i]));
       node.flow = program_stages_.back().get();
       node.outputs = {i + 1 < World::stages ? static_cast<std::uint8_t>(i + 1) : Pipeline::nowhere};
       world_.stage_addresses.push_back(static_cast<const FlowStage*>(program_stages_.back().get()));

@@ -42,7 +42,7 @@ class Subject {
  public:
   static constexpr unsigned ports = 4;  ///< port 3 is down; numbers beyond do not exist
 
-  Subject(const SubjectOptions& options, const std::vector<Program>& programs);
+  Subject(const SubjectOptions& options, std::vector<Program> programs);
   ~Subject();
 
   void process(unsigned worker, PortId port, const std::vector<Frame>& frames, Nanoseconds now);
@@ -74,6 +74,7 @@ class Subject {
   Epochs epochs_;
   std::unique_ptr<State> state_;
   World world_;
+  std::vector<Program> programs_;
   std::vector<std::unique_ptr<ProgramStage>> program_stages_;
   Scrambler scrambler_;
   Pipeline pipeline_;

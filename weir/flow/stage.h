@@ -25,7 +25,7 @@ class FlowStage {
 template <std::invocable<Flow&> F>
 class FunctionStage final : public FlowStage {
  public:
-  explicit FunctionStage(F decide) : decide_(std::move(decide)) {}
+  explicit FunctionStage(F function) : decide_(std::move(function)) {}
   [[nodiscard]] Verdict decide(Flow& flow) const override { return decide_(flow); }
 
  private:
