@@ -41,8 +41,8 @@ class Update {
   /// Replaces the rule at `order`, if there is one.
   template <class A>
   void set(Classifier<A>& classifier, std::uint32_t order, Match match, std::type_identity_t<A> action) {
-    using Rule = typename Classifier<A>::Rule;
-    put(classifier, order, std::make_shared<const Rule>(Rule{order, match, std::move(action)}));
+    using Ordered = typename Classifier<A>::Rule;
+    put(classifier, order, std::make_shared<const Ordered>(Ordered{order, match, std::move(action)}));
   }
   template <class A>
   void erase(Classifier<A>& classifier, std::uint32_t order) {
@@ -123,8 +123,9 @@ class Update {
 
   template <class V>
   void revoke(Prefixes<V>& prefixes, const IpPrefix& prefix) {
-    const KeyRegion regions[] = {region_of(FieldId::ip_src, prefix), region_of(FieldId::ip_dst, prefix)};
-    note(prefixes.state_.bit(), regions);
+    for (const FieldId field : {FieldId::ip_src, FieldId::ip_dst}) {
+      note(prefixes.state(field).bit(), {{region_of(field, prefix)}});
+    }
   }
 
   template <class A>
