@@ -155,7 +155,7 @@ class Classifier {
       add(tuples, rule);
       rules_[order] = rule;
     }
-    std::ranges::stable_sort(tuples, {}, [](const TuplePtr& t) { return t->best; });
+    std::ranges::sort(tuples, {}, [](const TuplePtr& t) { return t->best; });
     tuples_.publish(std::move(tuples));
     size_.store(rules_.size(), std::memory_order_relaxed);
     state_.changed();

@@ -25,6 +25,7 @@ Verdict Flow::to(const PacketStage& stage) { return {Verdict::Kind::to, stage_nu
 Verdict Flow::select(const NextHops& hops) {
   Group* group = state().find_group(hops.group);
   if (group == nullptr) {
+    every_packet();  // it may be created yet, which no rule would be told
     throw StageError{fmt::format("select of group {}, which does not exist", hops.group)};
   }
   return select(*group);

@@ -89,13 +89,14 @@ class Flow {
     if (!peek(field.id, value)) {
       return nullptr;
     }
-    const std::uint32_t generation = prefixes.state_.generation();
+    const RegionState& state = prefixes.state(field.id);
+    const std::uint32_t generation = state.generation();
     const auto found = prefixes.lookup(from_field<IpAddress>(value));
     FieldValue walked;
     walked.bytes.fill(0xff);
     walked.bytes = IpPrefix(Ipv6Address{walked.bytes}, found.depth).address.bytes;
     consult(field.id, walked);
-    depend({&prefixes.state_, generation, rewritten_parts()});
+    depend({&state, generation, rewritten_parts()});
     return found.value;
   }
 

@@ -20,8 +20,12 @@ class Prefixes {
  public:
   using Value = V;
 
-  Prefixes(std::string name, Epochs& epochs, std::uint64_t bit)
-      : name_(std::move(name)), state_(bit), tries_{{{epochs, nullptr}, {epochs, nullptr}}} {}
+  /// One bit for look-ups of sources and one for those of destinations: a change concerns the rules that looked the
+  /// changed addresses up, not those that merely may carry them in the other field.
+  Prefixes(std::string name, Epochs& epochs, std::uint64_t src_bit, std::uint64_t dst_bit)
+      : name_(std::move(name)),
+        states_{{RegionState(src_bit), RegionState(dst_bit)}},
+        tries_{{{epochs, nullptr}, {epochs, nullptr}}} {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
 
@@ -59,6 +63,8 @@ class Prefixes {
     }
     return limit;
   }
+
+  [[nodiscard]] const RegionState& state(FieldId field) const { return states_[field == FieldId::ip_src ? 0 : 1]; }
 
   Found lookup(const IpAddress& address) const {
     const V* best = nullptr;
@@ -137,12 +143,14 @@ class Prefixes {
     auto& trie = tries_[prefix.address.v6 ? 1 : 0];
     trie.publish(with(trie.read(), prefix, value));
     size_.store(size() + (value != nullptr ? 1 : 0) - (before != nullptr ? 1 : 0), std::memory_order_relaxed);
-    state_.changed();
+    for (RegionState& state : states_) {
+      state.changed();
+    }
     return before;
   }
 
   std::string name_;
-  RegionState state_;
+  std::array<RegionState, 2> states_;  // of look-ups by ip.src and by ip.dst
   std::array<Published<NodePtr>, 2> tries_;  // IPv4, IPv6
   std::atomic<std::size_t> size_{0};
 };

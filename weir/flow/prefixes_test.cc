@@ -28,7 +28,7 @@ class PrefixesTester {
     const auto found = prefixes_.lookup(address);
     return {found.value, found.depth};
   }
-  std::uint32_t generation() const { return prefixes_.state_.generation(); }
+  std::uint32_t generation() const { return prefixes_.state(FieldId::ip_dst).generation(); }
 
  private:
   Prefixes<V>& prefixes_;
@@ -44,7 +44,7 @@ IpAddress address(const char* text) { return *IpAddress::parse(text); }
 class PrefixesTest : public ::testing::Test {
  protected:
   Epochs epochs_;
-  Prefixes<int> prefixes_{"routes", epochs_, 1};
+  Prefixes<int> prefixes_{"routes", epochs_, 1, 2};
   PrefixesTester<int> tester_{prefixes_};
   EpochScope scope_{epochs_};
 };
@@ -215,8 +215,8 @@ TEST_F(PrefixesTest, OrderOfInsertionDoesNotMatter) {
     std::ranges::sort(list);
     const auto [from, to] = std::ranges::unique(list);
     list.erase(from, to);
-    Prefixes<int> forward("forward", epochs_, 1);
-    Prefixes<int> shuffled("shuffled", epochs_, 1);
+    Prefixes<int> forward("forward", epochs_, 1, 2);
+    Prefixes<int> shuffled("shuffled", epochs_, 1, 2);
     for (std::size_t i = 0; i < list.size(); ++i) {
       PrefixesTester<int>(forward).set(list[i], static_cast<int>(i));
     }

@@ -43,7 +43,7 @@ class State {
   }
   template <class V>
   Prefixes<V>& prefixes(std::string name) {
-    return keep_any<Prefixes<V>>(std::move(name), epochs_, next_bit());
+    return keep_any<Prefixes<V>>(std::move(name), epochs_, next_bit(), next_bit());
   }
   template <class A>
   Classifier<A>& classifier(std::string name) {

@@ -123,8 +123,9 @@ class Update {
 
   template <class V>
   void revoke(Prefixes<V>& prefixes, const IpPrefix& prefix) {
-    const KeyRegion regions[] = {region_of(FieldId::ip_src, prefix), region_of(FieldId::ip_dst, prefix)};
-    note(prefixes.state_.bit(), regions);
+    for (const FieldId field : {FieldId::ip_src, FieldId::ip_dst}) {
+      note(prefixes.state(field).bit(), {{region_of(field, prefix)}});
+    }
   }
 
   template <class A>

@@ -48,7 +48,7 @@ class TestGraph {
     stages_.push_back(std::make_unique<FunctionStage<F>>(std::move(decide)));
     connect("stage", stages_.back().get(), nullptr);
   }
-  void add(PacketStage& stage) { connect("packet-stage", nullptr, &stage); }
+  void add_packet_stage(PacketStage& stage) { connect("packet-stage", nullptr, &stage); }
 
   const FlowStage& stage(std::size_t i) const { return *pipeline_.stages[i].flow; }
 
