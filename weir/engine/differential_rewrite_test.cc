@@ -260,9 +260,9 @@ std::vector<Program> guards() {
 std::vector<Program> effects() {
   return {
       with("counts at each length",
-           [](Setup& setup) {
-             Counter& first = setup.state.counter("first");
-             Counter& second = setup.state.counter("second");
+           [](GraphBuilder& graph) {
+             Counter& first = graph.state.counter("first");
+             Counter& second = graph.state.counter("second");
              return [&first, &second](Flow& flow) {
                flow.count(first);
                if (flow.has(layers::vlan)) {
@@ -274,10 +274,10 @@ std::vector<Program> effects() {
              };
            }),
       with("a meter of packets",
-           [](Setup& setup) {
-             Counter& before = setup.state.counter("before");
-             Counter& after = setup.state.counter("after");
-             Meter& meter = setup.state.packet_meter("packets", 2'000, 10);
+           [](GraphBuilder& graph) {
+             Counter& before = graph.state.counter("before");
+             Counter& after = graph.state.counter("after");
+             Meter& meter = graph.state.packet_meter("packets", 2'000, 10);
              return [&](Flow& flow) {
                flow.count(before);
                flow.mirror(port(2));
@@ -288,9 +288,9 @@ std::vector<Program> effects() {
              };
            }),
       with("two meters of bytes",
-           [](Setup& setup) {
-             Meter& meter = setup.state.byte_meter("bytes", 1'000'000, 5'000);
-             Meter& other = setup.state.byte_meter("other", 500'000, 5'000);
+           [](GraphBuilder& graph) {
+             Meter& meter = graph.state.byte_meter("bytes", 1'000'000, 5'000);
+             Meter& other = graph.state.byte_meter("other", 500'000, 5'000);
              return [&](Flow& flow) {
                flow.meter(meter);
                if (flow.has(layers::ip)) {
@@ -301,8 +301,8 @@ std::vector<Program> effects() {
              };
            }),
       with("a meter whose packet fails",
-           [](Setup& setup) {
-             Meter& meter = setup.state.packet_meter("packets", 1'000, 3);
+           [](GraphBuilder& graph) {
+             Meter& meter = graph.state.packet_meter("packets", 1'000, 3);
              return [&meter](Flow& flow) {
                flow.meter(meter);
                if (flow.has(layers::arp)) {
@@ -312,8 +312,8 @@ std::vector<Program> effects() {
              };
            }),
       {"mirrors",
-       [](Setup& setup) {
-         setup.stage([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         graph.stage([](Flow& flow) {
            flow.mirror(port(2));
            if (flow.has(layers::ipv4)) {
              flow.set(ip::src, ip_address("10.9.9.9"));
@@ -328,12 +328,12 @@ std::vector<Program> effects() {
            flow.set(eth::dst, mac(9));
            return flow.flood();
          });
-         setup.set_up(port(3), false);
-         setup.apply([](Update& update) { update.set_flood_ports({port(2), port(1), port(0)}); });
+         graph.set_up(port(3), false);
+         graph.apply([](Update& update) { update.set_flood_ports({port(2), port(1), port(0)}); });
        }},
       with("mirrors before a failure",
-           [](Setup& setup) {
-             Counter& counter = setup.state.counter("counted");
+           [](GraphBuilder& graph) {
+             Counter& counter = graph.state.counter("counted");
              return [&counter](Flow& flow) {
                flow.mirror(port(2));
                flow.count(counter);

@@ -14,9 +14,9 @@ struct MacKey {
 };
 
 Build learning_switch(TableOptions options) {
-  return [options](Setup& setup) {
-    auto& macs = setup.state.table<MacKey, PortId>("macs", options);
-    setup.stage([&macs](Flow& flow) {
+  return [options](GraphBuilder& graph) {
+    auto& macs = graph.state.table<MacKey, PortId>("macs", options);
+    graph.stage([&macs](Flow& flow) {
       const auto vlan = flow[vlan::id];
       flow.learn(macs, {vlan, flow[eth::src].value_or({})}, flow.ingress());
       if (const PortId* out = flow.lookup(macs, {vlan, flow[eth::dst].value_or({})})) {
@@ -24,18 +24,18 @@ Build learning_switch(TableOptions options) {
       }
       return flow.flood(vlan);
     });
-    setup.apply([](Update& update) { update.set_flood_ports({port(0), port(1), port(2)}); });
-    setup.event("pin", [&macs](Update& update) { update.set(macs, {{}, {{2, 0, 0, 0, 0, 2}}}, port(4)); });
-    setup.event("unpin", [&macs](Update& update) { update.erase(macs, {{}, {{2, 0, 0, 0, 0, 2}}}); });
-    setup.event("domain", [](Update& update) { update.set_flood_domain(0x64, {port(0), port(3)}); });
-    setup.event("ports", [](Update& update) { update.set_flood_ports({port(1), port(5)}); });
+    graph.apply([](Update& update) { update.set_flood_ports({port(0), port(1), port(2)}); });
+    graph.event("pin", [&macs](Update& update) { update.set(macs, {{}, {{2, 0, 0, 0, 0, 2}}}, port(4)); });
+    graph.event("unpin", [&macs](Update& update) { update.erase(macs, {{}, {{2, 0, 0, 0, 0, 2}}}); });
+    graph.event("domain", [](Update& update) { update.set_flood_domain(0x64, {port(0), port(3)}); });
+    graph.event("ports", [](Update& update) { update.set_flood_ports({port(1), port(5)}); });
   };
 }
 
 Build firewall() {
-  return [](Setup& setup) {
-    auto& policies = setup.state.classifier<std::uint16_t>("policies");
-    setup.stage([&policies](Flow& flow) {
+  return [](GraphBuilder& graph) {
+    auto& policies = graph.state.classifier<std::uint16_t>("policies");
+    graph.stage([&policies](Flow& flow) {
       if (flow.has(layers::udp)) {
         flow.set(l4::src_port, 1'000);  // policies see what was written
       }
@@ -45,27 +45,27 @@ Build firewall() {
       const std::uint16_t* out = flow.match(policies);
       return out == nullptr ? flow.drop(refused) : flow.output(port(*out));
     });
-    setup.apply([&policies](Update& update) {
+    graph.apply([&policies](Update& update) {
       update.set(policies, 10, Match().with(layers::tcp).with(l4::dst_port, 443), 1);
       update.set(policies, 20, Match().with(ip::dst, *IpPrefix::parse("10.0.0.0/9")).with(ip::protocol, 17), 2);
       update.set(policies, 30, Match().with(ip::src, *IpPrefix::parse("2001:db8::/33")), 3);
       update.set(policies, 40, Match().with(vlan::id, 7), 4);
     });
-    setup.event("earlier", [&policies](Update& update) {
+    graph.event("earlier", [&policies](Update& update) {
       update.set(policies, 5, Match().with(layers::udp).with(l4::src_port, 1'000), 5);
     });
-    setup.event("gone", [&policies](Update& update) { update.erase(policies, 20); });
-    setup.event("all", [&policies](Update& update) { update.set(policies, 90, Match(), 0); });
+    graph.event("gone", [&policies](Update& update) { update.erase(policies, 20); });
+    graph.event("all", [&policies](Update& update) { update.set(policies, 90, Match(), 0); });
   };
 }
 
 Build router() {
-  return [](Setup& setup) {
-    auto& routes = setup.state.prefixes<NextHops>("routes");
-    auto& mode = setup.state.versioned<int>("mode", 0);
-    Group& near = setup.state.group("near");
-    Group& far = setup.state.group("far");
-    setup.stage([&](Flow& flow) {
+  return [](GraphBuilder& graph) {
+    auto& routes = graph.state.prefixes<NextHops>("routes");
+    auto& mode = graph.state.versioned<int>("mode", 0);
+    Group& near = graph.state.group("near");
+    Group& far = graph.state.group("far");
+    graph.stage([&](Flow& flow) {
       if (flow.read(mode) == 1 && flow.has(layers::ipv4)) {
         flow.set(ip::dst, ip_address("10.0.1.200"));
       }
@@ -81,22 +81,22 @@ Build router() {
     const auto member = [](std::uint16_t number) {
       return Member{port(number), mac(static_cast<std::uint8_t>(number)), mac(100), true};
     };
-    setup.apply([&](Update& update) {
+    graph.apply([&](Update& update) {
       update.set_members(near, {member(1), member(2)});
       update.set_members(far, {member(3)});
       update.set(routes, *IpPrefix::parse("10.0.0.0/8"), {near.id(), 1'500});
       update.set(routes, *IpPrefix::parse("2001:db8::/32"), {far.id(), 1'400});
     });
-    setup.event("more specific", [&routes, &far](Update& update) {
+    graph.event("more specific", [&routes, &far](Update& update) {
       update.set(routes, *IpPrefix::parse("10.0.1.128/25"), {far.id(), 60});
       update.set(routes, *IpPrefix::parse("2001:db8:1::/64"), {far.id(), 100});
     });
-    setup.event("less", [&routes](Update& update) { update.erase(routes, *IpPrefix::parse("10.0.0.0/8")); });
-    setup.event("members", [&, member](Update& update) {
+    graph.event("less", [&routes](Update& update) { update.erase(routes, *IpPrefix::parse("10.0.0.0/8")); });
+    graph.event("members", [&, member](Update& update) {
       update.set_members(near, {member(2), member(4), member(5)});
       update.set_members(far, {});
     });
-    setup.event("mode", [&mode](Update& update) { update.set(mode, 1); });
+    graph.event("mode", [&mode](Update& update) { update.set(mode, 1); });
   };
 }
 

@@ -31,8 +31,8 @@ Vxlan over_v6() {
           .ttl = 7};
 }
 
-void set_members(Setup& setup, Group& group) {
-  setup.apply([&group](Update& update) {
+void set_members(GraphBuilder& graph, Group& group) {
+  graph.apply([&group](Update& update) {
     update.set_members(
         group, {{port(1), mac(1), mac(2), true}, {port(2), mac(3), mac(4), false}, {port(3), mac(5), mac(6), true}});
   });
@@ -81,15 +81,15 @@ std::vector<Program> encapsulations() {
             return flow.output(port(flow.fits(40) ? 0 : flow.fits(130) ? 1 : flow.fits(160) ? 2 : 3));
           }),
       {"and select",
-       [](Setup& setup) {
-         Group& group = setup.state.group("members");
-         setup.stage([&group](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Group& group = graph.state.group("members");
+         graph.stage([&group](Flow& flow) {
            flow.mirror(port(4));
            flow.encapsulate(over_v4());
            flow.mirror(port(5));
            return flow.select(group);
          });
-         set_members(setup, group);
+         set_members(graph, group);
        }},
       one("and a read",
           [](Flow& flow) {
@@ -134,38 +134,38 @@ std::vector<Program> encapsulations() {
             return flow.output(port(1));
           }),
       {"in one stage, verdict in the next",
-       [](Setup& setup) {
-         setup.stage([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         graph.stage([](Flow& flow) {
            flow.encapsulate(over_v4());
            return flow.next();
          });
-         setup.stage([](Flow& flow) { return flow.output(port(flow.fits(200) ? 1 : 2)); });
-         setup.connect(0, 1);
+         graph.stage([](Flow& flow) { return flow.output(port(flow.fits(200) ? 1 : 2)); });
+         graph.connect(0, 1);
        }},
       {"through a packet stage and out again",
-       [](Setup& setup) {
-         Counter& counter = setup.state.counter("inner");
-         const auto first = setup.stage([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Counter& counter = graph.state.counter("inner");
+         const auto first = graph.stage([](Flow& flow) {
            Vxlan vxlan = flow.has(layers::ipv4) ? over_v6() : over_v4();
            vxlan.dst_port = 4789;
            flow.encapsulate(vxlan);
            return flow.next();
          });
-         const auto through = setup.packet_stage<Through>();
-         const auto out = setup.stage([](Flow& flow) {
+         const auto through = graph.packet_stage<Through>();
+         const auto out = graph.stage([](Flow& flow) {
            if (flow[vxlan::vni].value_or(0) != 5) {
              return flow.output(port(1));
            }
            flow.decapsulate();
            return flow.next();
          });
-         const auto last = setup.stage([&counter](Flow& flow) {
+         const auto last = graph.stage([&counter](Flow& flow) {
            flow.count(counter);
            return flow.output(port(flow[tunnel::vni].value_or(0) == 5 ? 2 : 3));
          });
-         setup.connect(first, through);
-         setup.connect(through, out);
-         setup.connect(out, last);
+         graph.connect(first, through);
+         graph.connect(through, out);
+         graph.connect(out, last);
        }},
   };
 }
@@ -205,20 +205,20 @@ std::vector<Program> decapsulations() {
             return flow.output(port(1));
           })),
       {"and select by the inner packet",
-       [](Setup& setup) {
-         Group& group = setup.state.group("members");
-         setup.stage(if_tunnel([&group](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Group& group = graph.state.group("members");
+         graph.stage(if_tunnel([&group](Flow& flow) {
            flow.decapsulate();
            return flow.select(group);
          }));
-         set_members(setup, group);
+         set_members(graph, group);
        }},
       {"and the rest",
-       [](Setup& setup) {
-         Counter& before = setup.state.counter("before");
-         Counter& after = setup.state.counter("after");
-         Meter& meter = setup.state.byte_meter("bytes", 100'000, 2'000);
-         setup.stage(if_tunnel([&](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Counter& before = graph.state.counter("before");
+         Counter& after = graph.state.counter("after");
+         Meter& meter = graph.state.byte_meter("bytes", 100'000, 2'000);
+         graph.stage(if_tunnel([&](Flow& flow) {
            flow.count(before);
            flow.mirror(port(2));
            flow.decapsulate();
@@ -227,11 +227,11 @@ std::vector<Program> decapsulations() {
            flow.meter(meter);
            return flow.flood();
          }));
-         setup.apply([](Update& update) { update.set_flood_ports({port(0), port(1), port(4)}); });
+         graph.apply([](Update& update) { update.set_flood_ports({port(0), port(1), port(4)}); });
        }},
       {"after rewriting",
-       [](Setup& setup) {
-         setup.stage(if_tunnel([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         graph.stage(if_tunnel([](Flow& flow) {
            flow.set(l4::dst_port, 80);
            flow.set(ip::ecn, 3);
            if (!flow.has(layers::vlan)) {
@@ -252,13 +252,13 @@ std::vector<Program> decapsulations() {
             return flow.output(port(flow.has(layers::vxlan) ? 1 : flow.has(layers::well_formed) ? 2 : 3));
           }),
       {"and look at the inner packet",
-       [](Setup& setup) {
-         Group& group = setup.state.group("members");
-         setup.stage(if_tunnel([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Group& group = graph.state.group("members");
+         graph.stage(if_tunnel([](Flow& flow) {
            flow.decapsulate();
            return flow.next();
          }));
-         setup.stage([&group](Flow& flow) {
+         graph.stage([&group](Flow& flow) {
            if (flow[tunnel::vni].value_or(0) == 9) {
              return flow.output(port(4));
            }
@@ -270,19 +270,19 @@ std::vector<Program> decapsulations() {
            }
            return flow.select(group);
          });
-         setup.connect(0, 1);
-         set_members(setup, group);
+         graph.connect(0, 1);
+         set_members(graph, group);
        }},
       {"and into a packet stage",
-       [](Setup& setup) {
-         setup.stage(if_tunnel([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         graph.stage(if_tunnel([](Flow& flow) {
            flow.decapsulate();
            return flow.next();
          }));
-         setup.packet_stage<Through>();
-         setup.stage([](Flow& flow) { return flow.output(port(flow.has(layers::tunnel) ? 1 : 2)); });
-         setup.connect(0, 1);
-         setup.connect(1, 2);
+         graph.packet_stage<Through>();
+         graph.stage([](Flow& flow) { return flow.output(port(flow.has(layers::tunnel) ? 1 : 2)); });
+         graph.connect(0, 1);
+         graph.connect(1, 2);
        }},
   };
 }

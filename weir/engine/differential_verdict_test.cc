@@ -49,22 +49,22 @@ std::vector<Program> verdicts() {
       one("output by ingress", [](Flow& flow) { return flow.output(port(flow.ingress().number == 0 ? 1 : 0)); }),
       one("output to an unknown port", [](Flow& flow) { return flow.output(port(9)); }),
       {"output to a port that is down",
-       [](Setup& setup) {
-         setup.stage([](Flow& flow) { return flow.output(port(3)); });
-         setup.set_up(port(3), false);
+       [](GraphBuilder& graph) {
+         graph.stage([](Flow& flow) { return flow.output(port(3)); });
+         graph.set_up(port(3), false);
        }},
       one("drop", [](Flow& flow) { return flow.drop(refused); }),
       one("next to nowhere", [](Flow& flow) { return flow.next(); }),
       {"entry nowhere",
-       [](Setup& setup) {
-         setup.stage([](Flow& flow) { return flow.output(port(1)); });
-         setup.enter(port(0), Pipeline::nowhere);
+       [](GraphBuilder& graph) {
+         graph.stage([](Flow& flow) { return flow.output(port(1)); });
+         graph.enter(port(0), Pipeline::nowhere);
        }},
       {"flood by VLAN",
-       [](Setup& setup) {
-         setup.stage([](Flow& flow) { return flow.flood(flow[vlan::id]); });
-         setup.set_up(port(4), false);
-         setup.apply([](Update& update) {
+       [](GraphBuilder& graph) {
+         graph.stage([](Flow& flow) { return flow.flood(flow[vlan::id]); });
+         graph.set_up(port(4), false);
+         graph.apply([](Update& update) {
            update.set_flood_ports({port(0), port(1), port(2), port(3), port(4), port(11)});
            update.set_flood_domain(0x64, {port(0), port(2)});
            update.set_flood_domain(0x05, {port(0)});
@@ -72,31 +72,31 @@ std::vector<Program> verdicts() {
        }},
       one("flood without ports", [](Flow& flow) { return flow.flood(); }),
       {"select",
-       [](Setup& setup) {
-         Group& group = setup.state.group("members");
-         setup.stage([&group](Flow& flow) { return flow.select(group); });
-         setup.apply([&group](Update& update) { update.set_members(group, members()); });
+       [](GraphBuilder& graph) {
+         Group& group = graph.state.group("members");
+         graph.stage([&group](Flow& flow) { return flow.select(group); });
+         graph.apply([&group](Update& update) { update.set_members(group, members()); });
        }},
       {"select after NAT",
-       [](Setup& setup) {
-         Group& group = setup.state.group("members");
-         setup.stage([&group](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Group& group = graph.state.group("members");
+         graph.stage([&group](Flow& flow) {
            if (flow.has(layers::ipv4)) {
              flow.set(ip::src, ip_address("198.51.100.7"));
            }
            return flow.select(NextHops{group.id(), 1'500});
          });
-         setup.apply([&group](Update& update) { update.set_members(group, members()); });
+         graph.apply([&group](Update& update) { update.set_members(group, members()); });
        }},
       with("select without members",
-           [](Setup& setup) {
-             Group& group = setup.state.group("nobody");
+           [](GraphBuilder& graph) {
+             Group& group = graph.state.group("nobody");
              return [&group](Flow& flow) { return flow.select(group); };
            }),
       one("select of no group", [](Flow& flow) { return flow.select(NextHops{7, 1'500}); }),
       with("a read after select",
-           [](Setup& setup) {
-             Group& group = setup.state.group("nobody");
+           [](GraphBuilder& graph) {
+             Group& group = graph.state.group("nobody");
              return [&group](Flow& flow) {
                const Verdict verdict = flow.select(group);
                return flow.has(layers::ip) ? verdict : flow.drop(refused);
@@ -118,10 +118,10 @@ std::vector<Program> verdicts() {
             return flow.reject(time_exceeded);
           }),
       {"router",
-       [](Setup& setup) {
-         auto& routes = setup.state.prefixes<NextHops>("routes");
-         Group& group = setup.state.group("members");
-         setup.stage([&routes](Flow& flow) {
+       [](GraphBuilder& graph) {
+         auto& routes = graph.state.prefixes<NextHops>("routes");
+         Group& group = graph.state.group("members");
+         graph.stage([&routes](Flow& flow) {
            if (!flow.has(layers::ip)) {
              return flow.drop(refused);
            }
@@ -137,7 +137,7 @@ std::vector<Program> verdicts() {
            }
            return flow.select(*hops);
          });
-         setup.apply([&](Update& update) {
+         graph.apply([&](Update& update) {
            update.set_members(group, members());
            update.set(routes, *IpPrefix::parse("10.0.0.0/8"), {group.id(), 1'500});
            update.set(routes, *IpPrefix::parse("2001:db8:1::/48"), {group.id(), 1'280});
@@ -154,8 +154,8 @@ std::vector<Program> failures() {
             return flow.to(stranger);
           }),
       with("an exception",
-           [](Setup& setup) {
-             Counter& counter = setup.state.counter("before");
+           [](GraphBuilder& graph) {
+             Counter& counter = graph.state.counter("before");
              return [&counter](Flow& flow) -> Verdict {
                flow.count(counter);
                flow.mirror(port(2));
@@ -166,8 +166,8 @@ std::vector<Program> failures() {
              };
            }),
       with("learned before a failure",
-           [](Setup& setup) {
-             auto& table = setup.state.table<MacAddress, PortId>("macs", {.capacity = 8});
+           [](GraphBuilder& graph) {
+             auto& table = graph.state.table<MacAddress, PortId>("macs", {.capacity = 8});
              return [&table](Flow& flow) {
                flow.learn(table, flow[eth::src].value_or({}), flow.ingress());
                flow.pop_vlan();
@@ -175,15 +175,15 @@ std::vector<Program> failures() {
              };
            }),
       {"a loop of stages",
-       [](Setup& setup) {
-         Counter& counter = setup.state.counter("rounds");
-         setup.stage([&counter](Flow& flow) {
+       [](GraphBuilder& graph) {
+         Counter& counter = graph.state.counter("rounds");
+         graph.stage([&counter](Flow& flow) {
            flow.count(counter);
            return flow.next();
          });
-         setup.stage([](Flow& flow) { return flow.has(layers::arp) ? flow.output(port(1)) : flow.next(); });
-         setup.connect(0, 1);
-         setup.connect(1, 0);
+         graph.stage([](Flow& flow) { return flow.has(layers::arp) ? flow.output(port(1)) : flow.next(); });
+         graph.connect(0, 1);
+         graph.connect(1, 0);
        }},
       one("every packet",
           [](Flow& flow) {
@@ -196,69 +196,69 @@ std::vector<Program> failures() {
 std::vector<Program> packet_stages() {
   return {
       {"a packet stage in between",
-       [](Setup& setup) {
-         const auto first = setup.stage([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         const auto first = graph.stage([](Flow& flow) {
            if (flow.has(layers::ip)) {
              flow.decrement_ttl();
            }
            return flow.has(layers::arp) ? flow.output(port(2)) : flow.next();
          });
-         const auto spread = setup.packet_stage<Spread>(4U);
-         const auto last = setup.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
-         const auto other = setup.stage([](Flow& flow) { return flow.reject(prohibited); });
-         setup.connect(first, spread);
-         setup.connect(spread, 0, last);
-         setup.connect(spread, 1, other);
-         setup.connect(spread, 3, last);  // output 2 leads nowhere
+         const auto spread = graph.packet_stage<Spread>(4U);
+         const auto last = graph.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
+         const auto other = graph.stage([](Flow& flow) { return flow.reject(prohibited); });
+         graph.connect(first, spread);
+         graph.connect(spread, 0, last);
+         graph.connect(spread, 1, other);
+         graph.connect(spread, 3, last);  // output 2 leads nowhere
        }},
       {"a packet stage first",
-       [](Setup& setup) {
-         const auto spread = setup.packet_stage<Spread>(2U);
-         const auto through = setup.packet_stage<Through>();
-         const auto last = setup.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
-         setup.connect(spread, 0, through);
-         setup.connect(spread, 1, last);
-         setup.connect(through, last);
+       [](GraphBuilder& graph) {
+         const auto spread = graph.packet_stage<Spread>(2U);
+         const auto through = graph.packet_stage<Through>();
+         const auto last = graph.stage([](Flow& flow) { return flow.output(port(flow[eth::dst] ? 3 : 4)); });
+         graph.connect(spread, 0, through);
+         graph.connect(spread, 1, last);
+         graph.connect(through, last);
        }},
       {"a loop through a packet stage",
-       [](Setup& setup) {
-         const auto first = setup.stage([](Flow& flow) {
+       [](GraphBuilder& graph) {
+         const auto first = graph.stage([](Flow& flow) {
            if (flow.has(layers::ip) && !flow.decrement_ttl()) {
              return flow.output(port(1));
            }
            return flow.next();
          });
-         const auto through = setup.packet_stage<Through>();
-         setup.connect(first, through);
-         setup.connect(through, first);
+         const auto through = graph.packet_stage<Through>();
+         graph.connect(first, through);
+         graph.connect(through, first);
        }},
       {"packet stages one behind the other",
-       [](Setup& setup) {
+       [](GraphBuilder& graph) {
          // Some of a pass go to the first and some to the second; what leaves the first waits for the next pass.
-         const auto split = setup.stage(
-             [&setup](Flow& flow) { return flow.to(setup.packet_stage_at(flow.has(layers::ipv4) ? 1 : 2)); });
-         const auto first = setup.packet_stage<Spread>(1U);
-         const auto second = setup.packet_stage<Spread>(2U);
-         const auto last = setup.stage([](Flow& flow) { return flow.output(port(1)); });
-         setup.connect(first, second);
-         setup.connect(second, last);  // output 1 leads nowhere
+         const auto split = graph.stage(
+             [&graph](Flow& flow) { return flow.to(graph.packet_stage_at(flow.has(layers::ipv4) ? 1 : 2)); });
+         const auto first = graph.packet_stage<Spread>(1U);
+         const auto second = graph.packet_stage<Spread>(2U);
+         const auto last = graph.stage([](Flow& flow) { return flow.output(port(1)); });
+         graph.connect(first, second);
+         graph.connect(second, last);  // output 1 leads nowhere
          (void)split;
        }},
       {"packet stages that meet",
-       [](Setup& setup) {
+       [](GraphBuilder& graph) {
          // Packets of one batch come to stage 3 in different passes; all leave by one port.
-         const auto first = setup.packet_stage<Spread>(2U);
-         const auto second = setup.packet_stage<Through>();
-         const auto decide = setup.stage([&setup](Flow& flow) {
+         const auto first = graph.packet_stage<Spread>(2U);
+         const auto second = graph.packet_stage<Through>();
+         const auto decide = graph.stage([&graph](Flow& flow) {
            flow.push_vlan(1);
-           return flow.test(eth::dst, equals(mac(0))) ? flow.next() : flow.to(setup.packet_stage_at(3));
+           return flow.test(eth::dst, equals(mac(0))) ? flow.next() : flow.to(graph.packet_stage_at(3));
          });
-         const auto third = setup.packet_stage<Spread>(1U);
-         const auto last = setup.stage([](Flow& flow) { return flow.output(port(1)); });
-         setup.connect(first, 0, second);
-         setup.connect(first, 1, decide);
-         setup.connect(second, decide);
-         setup.connect(third, last);
+         const auto third = graph.packet_stage<Spread>(1U);
+         const auto last = graph.stage([](Flow& flow) { return flow.output(port(1)); });
+         graph.connect(first, 0, second);
+         graph.connect(first, 1, decide);
+         graph.connect(second, decide);
+         graph.connect(third, last);
        }},
   };
 }

@@ -13,13 +13,13 @@ struct Program {
 /// A graph of one stage.
 template <class F>
 Program one(std::string name, F decide) {
-  return {std::move(name), [decide](Setup& setup) { setup.stage(decide); }};
+  return {std::move(name), [decide](GraphBuilder& graph) { graph.stage(decide); }};
 }
 
-/// A graph of one stage, which `make(setup)` returns.
+/// A graph of one stage, which `make(graph)` returns.
 template <class Make>
 Program with(std::string name, Make make) {
-  return {std::move(name), [make](Setup& setup) { setup.stage(make(setup)); }};
+  return {std::move(name), [make](GraphBuilder& graph) { graph.stage(make(graph)); }};
 }
 
 /// Sends the corpus, twice, whole and cut short, in batches of several sizes, through nodes of all engines. Returns the

@@ -101,7 +101,7 @@ std::string difference(const Observed& a, const Observed& b) {
   return text;
 }
 
-void Setup::connect(std::uint8_t from, std::uint16_t output, std::uint8_t to) {
+void GraphBuilder::connect(std::uint8_t from, std::uint16_t output, std::uint8_t to) {
   auto& outputs = pipeline_.stages[from].outputs;
   if (outputs.size() <= output) {
     outputs.resize(output + std::size_t{1}, Pipeline::nowhere);
@@ -109,7 +109,7 @@ void Setup::connect(std::uint8_t from, std::uint16_t output, std::uint8_t to) {
   outputs[output] = to;
 }
 
-void Setup::ports(std::uint16_t count) {
+void GraphBuilder::ports(std::uint16_t count) {
   for (std::uint16_t port = 0; port < count; ++port) {
     ports_.ports[port].up = true;
     ports_.ports[port].addresses = {
@@ -120,9 +120,9 @@ void Setup::ports(std::uint16_t count) {
   pipeline_.entry.resize(count, 0);
 }
 
-void Setup::set_up(PortId port, bool up) { ports_.ports[port.number].up = up; }
+void GraphBuilder::set_up(PortId port, bool up) { ports_.ports[port.number].up = up; }
 
-void Setup::apply(const std::function<void(Update&)>& change) {
+void GraphBuilder::apply(const std::function<void(Update&)>& change) {
   Update update;
   change(update);
   if (const auto done = update.commit(state, 0); !done) {
@@ -130,7 +130,7 @@ void Setup::apply(const std::function<void(Update&)>& change) {
   }
 }
 
-std::uint8_t Setup::add(std::shared_ptr<void> owned, const FlowStage* flow, PacketStage* packet) {
+std::uint8_t GraphBuilder::add(std::shared_ptr<void> owned, const FlowStage* flow, PacketStage* packet) {
   owned_.push_back(std::move(owned));
   const std::size_t number = pipeline_.stages.size();
   pipeline_.stages.push_back({fmt::format("stage {}", number), flow, packet, {}});
@@ -153,17 +153,17 @@ TestNode::TestNode(EngineKind kind, const Build& build, Options options)
     : state_(epochs_, options.seed),
       ports_(std::make_unique<PortTable>()),
       stats_(std::make_unique<WorkerStats>()),
-      setup_(state_, pipeline_, *ports_) {
+      graph_(state_, pipeline_, *ports_) {
   auto pool = FramePool::create(options.frames);
   if (!pool) {
     throw std::runtime_error(pool.error().message);
   }
   pool_ = std::move(*pool);
   frames_ = std::make_unique<PacketCache>(*pool_);
-  setup_.ports(usual_ports);
+  graph_.ports(usual_ports);
   {
     const EpochScope scope(epochs_);
-    build(setup_);
+    build(graph_);
   }
   const ExecutorContext context{state_, pipeline_, *ports_, *frames_, outputs_, *stats_, 0};
   if (kind == EngineKind::reference) {
@@ -229,7 +229,7 @@ void TestNode::send(PortId ingress, std::span<const TestPacket> packets, Nanosec
 
 void TestNode::happen(const std::string& event, Nanoseconds now) {
   Update update;
-  setup_.events_.at(event)(update);
+  graph_.events_.at(event)(update);
   if (const auto done = update.commit(state_, now); !done) {
     throw std::runtime_error(done.error().message);
   }

@@ -48,9 +48,9 @@ struct Observed {
 std::string difference(const Observed& a, const Observed& b);
 
 /// What a test builds a graph with. Lives as long as the node.
-class Setup {
+class GraphBuilder {
  public:
-  Setup(State& node_state, Pipeline& pipeline, PortTable& ports)
+  GraphBuilder(State& node_state, Pipeline& pipeline, PortTable& ports)
       : state(node_state), pipeline_(pipeline), ports_(ports) {}
 
   State& state;
@@ -108,7 +108,7 @@ class Setup {
 };
 
 /// Builds the same graph each time it is called.
-using Build = std::function<void(Setup&)>;
+using Build = std::function<void(GraphBuilder&)>;
 
 enum class EngineKind { cached, uncached, reference };
 std::string_view name_of(EngineKind kind);
@@ -126,7 +126,7 @@ class TestNode {
 
   /// One batch; at most Executor::batch_limit packets.
   void send(PortId ingress, std::span<const TestPacket> packets, Nanoseconds now);
-  /// An event of the set-up, as a control update between batches.
+  /// An event of the graph, as a control update between batches.
   void happen(const std::string& event, Nanoseconds now);
   /// What a worker does between batches.
   void idle(Nanoseconds now);
@@ -152,7 +152,7 @@ class TestNode {
   std::unique_ptr<PacketCache> frames_;
   Outputs outputs_;
   std::unique_ptr<WorkerStats> stats_;
-  Setup setup_;
+  GraphBuilder graph_;
   std::unique_ptr<Executor> executor_;
   DecisionBudget budget_;
   std::uint64_t received_ = 0;
