@@ -330,6 +330,8 @@ bool passes(const Guard& guard, const TestPacket& packet) {
       return (packet.key.ttl > guard.number) == guard.expected;
     case GuardKind::fits:
       return (packet.facts.l3_length <= guard.number) == guard.expected;
+    case GuardKind::frame_fits:
+      return (packet.facts.frame_length <= guard.number) == guard.expected;
     case GuardKind::flags:
       return ((packet.key.tcp_flags & (guard.number >> 8U)) == (guard.number & 0xffU)) == guard.expected;
   }
@@ -356,6 +358,7 @@ TestPacket resembling(Random& random, const TestPacket& packet, const Rule& rule
     result.key.set_word(i, (base & ~free) | (noise & free));
   }
   result.facts.l3_length = random.one_in(2) ? packet.facts.l3_length : random.below(200);
+  result.facts.frame_length = random.one_in(2) ? packet.facts.frame_length : random.below(200);
   return result;
 }
 

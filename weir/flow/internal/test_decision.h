@@ -26,7 +26,7 @@ struct TestPacket {
     packet.segment = static_cast<std::uint16_t>(bytes.size());
     parse(packet, key);
     key.ingress = ingress;
-    facts.l3_length = l3_length(packet);
+    facts = {l3_length(packet), frame_length(packet)};
   }
   explicit TestPacket(const PacketBuilder& builder, std::uint16_t ingress = 1) : TestPacket(builder.bytes(), ingress) {}
 };
