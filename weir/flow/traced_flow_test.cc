@@ -318,7 +318,7 @@ TEST_F(TracedFlowTest, Guards) {
               EXPECT_FALSE(f.fits(28 + 18 + 35));
               EXPECT_FALSE(f.fits(20)) << "less than the headers: never";
             },
-            {{GuardKind::fits, true, 28}, {GuardKind::fits, false, 27}}},
+            {{GuardKind::frame_fits, true, 46}, {GuardKind::frame_fits, false, 45}}},
            {"flags",
             v4().tcp(1, 2, tcp_flag::syn | tcp_flag::ece),
             [](Flow& f) {
