@@ -14,6 +14,7 @@
 #include <weir/flow/maybe.h>
 #include <weir/flow/predicate.h>
 #include <weir/flow/state.h>
+#include <weir/flow/trace_observer.h>
 #include <weir/flow/verdict.h>
 
 namespace weir {
@@ -47,6 +48,9 @@ class Flow {
   Maybe<T> operator[](Field<T> field) {
     FieldValue value;
     if (!peek(field.id, value)) {
+      if (observer_ != nullptr) [[unlikely]] {
+        observer_->absent(field.id);
+      }
       return {};
     }
     FieldValue all;
@@ -79,6 +83,10 @@ class Flow {
   const V* lookup(const Table<K, V>& table, const std::type_identity_t<K>& key) {
     const auto found = table.lookup(key);
     depend(found.dependency);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->looked_up(table.name(), observer_->text_of(key),
+                           found.present ? observer_->text_of(found.value) : std::string());
+    }
     return found.present ? keep(found.value) : nullptr;
   }
 
@@ -97,6 +105,10 @@ class Flow {
     walked.bytes = IpPrefix(Ipv6Address{walked.bytes}, found.depth).address.bytes;
     consult(field.id, walked);
     depend({&state, generation, rewritten_parts()});
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->looked_up(prefixes.name(), from_field<IpAddress>(value).to_string(),
+                           found.value != nullptr ? observer_->text_of(*found.value) : std::string());
+    }
     return found.value;
   }
 
@@ -107,6 +119,10 @@ class Flow {
     const auto found = classifier.lookup(key());
     consult_key(found.consulted);
     depend({&classifier.state_, generation, rewritten_parts()});
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->matched(classifier.name(), key(), found.consulted,
+                         found.action != nullptr ? observer_->text_of(*found.action) : std::string());
+    }
     return found.action;
   }
 
@@ -130,6 +146,9 @@ class Flow {
       took_effect();
     }
     depend(learned.dependency);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->learned(table.name(), observer_->text_of(key), observer_->text_of(value), learned.outcome);
+    }
     return learned.outcome;
   }
 
@@ -205,6 +224,8 @@ class Flow {
 
   /// Forgets what look-ups returned.
   void forget() { used_ = 0; overflow_.clear(); }
+
+  TraceObserver* observer_ = nullptr;
 
  private:
   template <class V>

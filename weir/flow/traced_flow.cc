@@ -52,6 +52,9 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   decapsulated_ = false;
   trap_ = false;
   stage_ = key.stage;
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->begin(key);
+  }
   try {
     run();
   } catch (const StageError& error) {
@@ -68,6 +71,9 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
     rule_.not_cacheable = "the stage asked for every packet";
   }
   set_match();
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->decided(rule_);
+  }
 }
 
 void TracedFlow::run() {
@@ -78,6 +84,9 @@ void TracedFlow::run() {
       return;
     }
     rule_.stages |= std::uint64_t{1} << std::min<unsigned>(stage_, 63);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->stage(stage_);
+    }
     const Verdict verdict = node.flow->decide(*this);
     std::uint32_t next = Pipeline::nowhere;
     if (verdict.kind == Verdict::Kind::next) {
@@ -143,6 +152,9 @@ PortId TracedFlow::ingress() {
 
 Layout TracedFlow::layout() {
   require_open("a look at the packet");
+  if (!layout_consulted_ && observer_ != nullptr) [[unlikely]] {
+    observer_->layout(Layout{current_.layout});
+  }
   layout_consulted_ = true;
   return Layout{current_.layout};
 }
@@ -163,6 +175,9 @@ void TracedFlow::consult(FieldId field, const FieldValue& mask) {
   FieldValue sized = mask;
   if (spec(field).bytes == 16 && Layout{current_.layout}.l3() != L3::ipv6) {
     std::fill(sized.bytes.begin() + 4, sized.bytes.end(), 0);
+  }
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->read(field, extract(field, current_), sized);
   }
   Key bits;
   deposit(field, sized, bits);
@@ -215,6 +230,9 @@ void TracedFlow::depend(const KeyedDependency& dependency) {
 
 bool TracedFlow::guard(GuardKind kind, std::uint32_t number, bool holds) {
   const Guard guard{kind, holds, number};
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->guarded(kind, number, holds);
+  }
   if (std::ranges::find(rule_.guards, guard) == rule_.guards.end()) {
     if (rule_.guards.size() == Rule::guard_limit) {
       rule_.not_cacheable = "it has more than 4 guards";

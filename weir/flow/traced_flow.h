@@ -22,6 +22,9 @@ class TracedFlow final : public Flow {
 
   [[nodiscard]] const Rule& rule() const { return rule_; }
 
+  /// Told of everything that decisions look at, until it is replaced; nullptr: nobody.
+  void set_observer(TraceObserver* observer) { observer_ = observer; }
+
   PortId ingress() override;
   bool decrement_ttl() override;
   bool fits(std::uint32_t mtu) override;
@@ -54,7 +57,12 @@ class TracedFlow final : public Flow {
   // Whether the rule's match shows bits of `scope` as they were before they were rewritten: an update's region cannot
   // be compared with it.
   [[nodiscard]] bool hidden(const Key& scope) const;
-  void act(Action action) { rule_.actions.push_back(action); }
+  void act(Action action) {
+    rule_.actions.push_back(action);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->acted(action);
+    }
+  }
   void require_open(const char* what) const;
   void require_plain_tags();
   bool guard(GuardKind kind, std::uint32_t number, bool holds);

@@ -23,6 +23,8 @@ class CoreExecutor final : public Executor {
 
   [[nodiscard]] const RuleCache& cache() const { return cache_; }
   [[nodiscard]] RuleCache& cache() { return cache_; }
+  /// To set an observer.
+  [[nodiscard]] TracedFlow& flow() { return flow_; }
 
  private:
   using Wave = std::array<Packet*, batch_limit>;

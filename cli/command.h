@@ -1,0 +1,40 @@
+#pragma once
+// What the subcommands share. Each has a file of its own, with a function that adds it to the command line.
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <weir/service/service.h>
+
+namespace weir::cli {
+
+/// Exit statuses.
+inline constexpr int ok = 0;
+inline constexpr int failed = 1;
+inline constexpr int called_wrongly = 2;
+
+void add_run(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
+void add_devices(CLI::App& app, int& status);
+void add_trace(CLI::App& app, int& status);
+void add_completion(CLI::App& app, int& status);
+
+/// A subcommand with its help and an example.
+CLI::App& subcommand(CLI::App& app, const std::string& name, const std::string& help, const std::string& example);
+
+/// The services that this command knows.
+ServiceRegistry services();
+
+/// Prints to standard output, titles (lines that are not indented) in bold on a terminal. A reader that went away is
+/// fine; any other failure is told and makes the status `failed`.
+void print(const std::string& text, int& status);
+/// "weir: ..." on standard error, a line for each of the error's; the status becomes `failed`.
+void print_error(const Error& error, int& status);
+
+/// "10s", "500ms", "2m", "1h"
+Result<std::chrono::nanoseconds> parse_duration(const std::string& text);
+
+}  // namespace weir::cli

@@ -1,0 +1,150 @@
+// weir run: builds a node from a file, runs it, and says what happened.
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <thread>
+
+#include "command.h"
+#include <unistd.h>
+
+#include <weir/control/node_file.h>
+#include <weir/control/rule_text.h>
+#include <weir/control/summary_text.h>
+#include <weir/control/table_text.h>
+
+namespace weir::cli {
+
+namespace {
+
+std::atomic<Node*> running{nullptr};
+
+extern "C" void stop_running(int signal) {
+  if (Node* node = running.load()) {
+    node->stop();
+  }
+  std::signal(signal, SIG_DFL);  // the second one ends the process at once
+}
+
+/// From the second second on, a line on a terminal that says how far it is.
+class Progress {
+ public:
+  explicit Progress(const Node& node) {
+    if (isatty(STDERR_FILENO) != 0) {
+      thread_ = std::thread([this, &node] { show(node); });
+    }
+  }
+  ~Progress() {
+    {
+      const std::lock_guard guard(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  void show(const Node& node) {
+    std::unique_lock lock(mutex_);
+    auto next = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    bool shown = false;
+    while (!changed_.wait_until(lock, next, [this] { return done_; })) {
+      const Summary summary = node.summary();
+      const double seconds = static_cast<double>(summary.wall_ns) / 1e9;
+      fmt::print(stderr, "\r\033[K{:.0f} s: {} packets in, {}/s, {} dropped (Ctrl-C ends it)", seconds,
+                 grouped(summary.in_packets()), scaled(static_cast<double>(summary.in_packets()) / seconds),
+                 grouped(summary.dropped()));
+      shown = true;
+      next += std::chrono::milliseconds(500);
+    }
+    if (shown) {
+      fmt::print(stderr, "\r\033[K");
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+struct RunOptions {
+  std::string file;
+  std::string time;
+  std::string cache = "on";
+  std::string engine;
+  bool json = false;
+  bool rules = false;
+};
+
+void run(const RunOptions& options, int& status) {
+  std::optional<std::chrono::nanoseconds> time;
+  if (!options.time.empty()) {
+    const auto parsed = parse_duration(options.time);
+    if (!parsed) {
+      print_error(parsed.error().at("--for"), status);
+      status = called_wrongly;
+      return;
+    }
+    time = *parsed;
+  }
+  NodeOverrides overrides;
+  overrides.no_rule_cache = options.cache == "off";
+  if (!options.engine.empty()) {
+    overrides.engine = options.engine == "reference" ? EngineKind::reference : EngineKind::core;
+  }
+  const auto node = load_node(options.file, services(), LoadMode::run, overrides);
+  if (!node) {
+    print_error(node.error(), status);
+    return;
+  }
+  running = node->get();
+  std::signal(SIGINT, stop_running);
+  std::signal(SIGTERM, stop_running);
+  Result<> ran = (*node)->start();
+  if (!ran) {
+    running = nullptr;
+    print_error(ran.error(), status);
+    return;
+  }
+  {
+    const Progress progress(**node);
+    ran = (*node)->wait(time);
+  }
+  running = nullptr;
+  if (options.json) {
+    const auto rules = options.rules ? rule_lines(**node) : std::vector<RuleLine>();
+    print(summary_json((*node)->summary(), options.rules ? &rules : nullptr), status);
+  } else {
+    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(**node) : ""), status);
+  }
+  if (!ran) {
+    print_error(ran.error(), status);
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& status) {
+  CLI::App& command = subcommand(app, "run", "Run a node until its input ends, and print what it counted",
+                                 "weir run node.yaml --for 10s");
+  auto options = std::make_shared<RunOptions>();
+  command.add_option("FILE", options->file, "Node file")->required();
+  command.add_option("--for", options->time, "Stop after so long: 10s, 500ms, 2m")->type_name("TIME");
+  command.add_option("--cache", options->cache, "off: decide every packet anew")
+      ->check(CLI::IsMember({"on", "off"}).description(""))
+      ->type_name("on|off");
+  command.add_option("--engine", options->engine, "Who executes rules, instead of what the file says")
+      ->check(CLI::IsMember({"core", "reference"}).description(""))
+      ->type_name("core|reference");
+  command.add_flag("--json", options->json, "Print the summary as JSON");
+  command.add_flag("--rules", options->rules, "Print the rules that are cached at the end, too");
+  command.callback([options, &status] { run(*options, status); });
+}
+
+}  // namespace weir::cli

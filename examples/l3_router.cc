@@ -1,0 +1,57 @@
+// A router: longest prefix, next hops by flow hash, TTL and MTU, ICMP errors about what it cannot forward.
+
+#include <examples/services.h>
+
+#include <weir/service/read_match.h>
+
+namespace weir::examples {
+
+constexpr DropReason not_ip{"not_ip", "a router forwards IP only"};
+
+class L3Router final : public FlowStage {
+ public:
+  explicit L3Router(const Prefixes<NextHops>& routes) : routes_(routes) {}
+
+  Verdict decide(Flow& flow) const override {
+    if (!flow.has(layers::ip)) {
+      return flow.drop(not_ip);
+    }
+    const NextHops* hops = flow.lookup(routes_, ip::dst);  // consults only the bits it walked
+    if (hops == nullptr) {
+      return flow.reject(no_route);
+    }
+    if (!flow.decrement_ttl()) {
+      return flow.reject(time_exceeded);
+    }
+    return flow.fits(hops->mtu) ? flow.select(*hops) : flow.reject(too_big(hops->mtu));
+  }
+
+ private:
+  const Prefixes<NextHops>& routes_;
+};
+
+static Result<ServiceStages> build(ServiceContext& context) {
+  auto& routes = context.node.state().prefixes<NextHops>("routes");
+  const auto mtu = static_cast<std::uint16_t>(context.number("mtu"));
+  Errors errors;
+  errors.take(context.node.update([&](Update& update) {
+    for (const auto& [key, prefix, hops] : context.map("routes")) {
+      Group& group = context.node.state().group(prefix);
+      update.set_members(group, errors.take(context.members(hops)));
+      update.set(routes, errors.take(read_prefix(key)), {group.id(), mtu});
+    }
+  }));
+  const FlowStage& stage = context.node.graph().add<L3Router>(context.name(), routes);
+  return errors.empty() ? Result<ServiceStages>({stage, {}}) : std::unexpected(errors.result().error());
+}
+
+ServiceKind l3_router() {
+  const std::string routes = "prefix: [{port, mac, from}, ...]; mac is the next hop's, from the router's own";
+  return {"l3_router",
+          "forwards IP by the longest prefix, over several next hops by flow",
+          {required_setting("routes", SettingType::map, routes),
+           number_setting("mtu", "bytes of the longest IP packet", 1500, 68, 65'535)},
+          build};
+}
+
+}  // namespace weir::examples

@@ -1,0 +1,272 @@
+#include <weir/control/node_file.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include <weir/base/nearest.h>
+#include <weir/control/device_use.h>
+
+namespace weir {
+
+namespace {
+
+constexpr std::array<std::string_view, 14> keys{"weir",   "node",       "workers", "ports", "services",
+                                                "chains", "rule_cache", "engines", "seed",  "decision_budget",
+                                                "frames", "batch",      "clock",   "pin"};
+
+void read_workers(const Config& config, NodeOptions& options, Errors& errors) {
+  if (auto checked = config.check_keys({"count", "idle"}); !checked) {
+    return errors.take(checked);
+  }
+  if (const Config* count = config.find("count")) {
+    options.workers = static_cast<unsigned>(errors.take(count->integer(1, max_workers), {1}));
+  }
+  if (const Config* idle = config.find("idle")) {
+    options.idle = static_cast<Idle>(errors.take(idle->one_of({"poll", "adaptive", "interrupt"})));
+  }
+}
+
+void read_engines(const Config& config, NodeOptions& options, Errors& errors) {
+  const auto engines = config.list("a list of engines, [core] or [reference]");
+  if (!engines || engines->size() != 1) {
+    return engines ? errors.take(config.error("expected one engine, [core] or [reference], found {}", config.found()))
+                   : errors.add(engines.error());
+  }
+  const bool reference = errors.take((*engines)[0].one_of({"core", "reference"})) == 1;
+  options.engine = reference ? EngineKind::reference : EngineKind::core;
+}
+
+void read_budget(const Config& config, NodeOptions& options, Errors& errors) {
+  const auto word = config.string();
+  if (word && *word == "auto") {
+    options.decision_share = {};
+  } else if (word && *word == "unlimited") {
+    options.decision_share = {100};
+  } else if (const auto percent = config.integer(1, 100)) {
+    options.decision_share = {static_cast<unsigned>(*percent)};
+  } else {
+    errors.take(config.error("expected auto, unlimited or 1 to 100 (per cent), found {}", config.found()));
+  }
+}
+
+NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem::path& folder, Errors& errors) {
+  NodeFile::PortEntry port{.name = entry.name, .place = entry.value, .device = {}, .options = {}};
+  const Config* device = &entry.value;
+  if (entry.value.kind() != Config::Kind::scalar) {
+    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses"}); !checked) {
+      errors.take(checked);
+      return port;
+    }
+    device = entry.value.find("device");
+    if (device == nullptr) {
+      errors.take(entry.value.is_null()
+                      ? entry.key.error("port '{}' has no device; write {}: \"pcap:in.pcap\"", port.name, port.name)
+                      : entry.value.error("port '{}' has no 'device'", port.name));
+      return port;
+    }
+    if (const Config* role = entry.value.find("role")) {
+      port.options.role = static_cast<PortRole>(errors.take(role->one_of({"host", "uplink"})));
+    }
+    for (const auto& [key, name, value] : errors.take(entry.value.get("labels").map("a map of labels"))) {
+      port.options.labels[name] = errors.take(value.string("a label's value"));
+    }
+    for (const Config& address : errors.take(entry.value.get("addresses").list("a list of addresses"))) {
+      auto parsed = IpPrefix::parse_interface(errors.take(address.string("an address such as 10.0.0.1/24")));
+      if (parsed) {
+        port.options.addresses.push_back(*parsed);
+      } else {
+        errors.add(parsed.error().at(address.place()));
+      }
+    }
+  }
+  port.place = *device;
+  const auto text = device->string("a device such as \"pcap:in.pcap,out=out.pcap\"");
+  if (!text) {
+    errors.add(text.error());
+    return port;
+  }
+  if (auto made = make_device(std::string_view(*text)); !made) {
+    errors.add(made.error().at(device->place()));
+    return port;
+  }
+  port.device = below(*DeviceSpec::parse(*text), folder);
+  return port;
+}
+
+void read_ports(const Config& config, NodeFile& file, Errors& errors) {
+  std::map<std::string, std::pair<const Config::Entry*, bool>> used;  // by what; whether alone
+  for (const Config::Entry& entry : errors.take(config.map("a map of ports, NAME: DEVICE"))) {
+    NodeFile::PortEntry port = read_port(entry, file.folder, errors);
+    for (const auto& [what, alone] : uses_of(port.device)) {
+      const auto [first, fresh] = used.try_emplace(what, &entry, alone);
+      const auto& [other, other_alone] = first->second;
+      if (!fresh && other != &entry && (alone || other_alone)) {
+        errors.take(port.place.error("{} is used by port '{}' already ({}); give each port its own", what, other->name,
+                                     other->value.place()));
+      }
+    }
+    file.ports.push_back(std::move(port));
+  }
+  if (file.ports.empty() && errors.empty()) {
+    errors.take(config.error("no ports; write ports: {{NAME: DEVICE}}, as in a: \"pcap:in.pcap\""));
+  }
+}
+
+/// Of all entries with their places, the one that `name` names.
+const Config::Entry* find_service(std::span<const Config::Entry> services, const Config& name, Errors& errors) {
+  const std::string wanted = errors.take(name.string("the name of a service"));
+  const auto place = std::ranges::find(services, wanted, &Config::Entry::name);
+  if (place != services.end()) {
+    return &*place;
+  }
+  std::vector<std::string_view> known;
+  for (const Config::Entry& entry : services) {
+    known.emplace_back(entry.name);
+  }
+  errors.take(name.error("no service '{}' in this file; there are: {}{}", wanted, fmt::join(known, ", "),
+                         did_you_mean(wanted, known)));
+  return nullptr;
+}
+
+/// The services of the chain, in its order: `chains`, or all services in the order they are written.
+std::vector<const Config::Entry*> read_chain(const Config& config, std::span<const Config::Entry> services,
+                                             Errors& errors) {
+  std::vector<const Config::Entry*> chain;
+  const Config* chains = config.find("chains");
+  if (chains == nullptr) {
+    for (const Config::Entry& entry : services) {
+      chain.push_back(&entry);
+    }
+    return chain;
+  }
+  const auto items = errors.take(chains->list("a list of chains"));
+  if (items.size() > 1) {
+    errors.take(items[1].error("a second chain; only one is possible so far, several come with the live node"));
+  }
+  if (items.empty()) {
+    errors.take(chains->error("no chain; write - {{name: default, selector: {{}}, services: [...]}}"));
+    return chain;
+  }
+  const Config& only = items.front();
+  if (auto checked = only.check_keys({"name", "selector", "services"}); !checked) {
+    errors.take(checked);
+    return chain;
+  }
+  if (const Config* name = only.find("name")) {
+    errors.take(name->string("a name"));
+  }
+  if (const Config* selector = only.find("selector")) {
+    if (const auto labels = selector->map("a map of labels"); !labels || !labels->empty()) {
+      errors.take(labels ? selector->error("a selector that is not empty; chains for some ports come with the live "
+                                           "node")
+                         : std::unexpected(labels.error()));
+    }
+  }
+  for (const Config& name : errors.take(only.get("services").list("a list of services"))) {
+    const Config::Entry* entry = find_service(services, name, errors);
+    if (entry != nullptr && std::ranges::find(chain, entry) != chain.end()) {
+      errors.take(name.error("'{}' is in the chain already", entry->name));
+    } else if (entry != nullptr) {
+      chain.push_back(entry);
+    }
+  }
+  return chain;
+}
+
+void read_services(const Config& config, NodeFile& file, const ServiceRegistry& registry, Errors& errors) {
+  const auto services = errors.take(config.get("services").map("a map of services, NAME: {SETTING: VALUE}"));
+  std::map<std::string, const ServiceKind*> kinds;
+  for (const Config::Entry& entry : services) {
+    const auto kind = registry.require(entry.key);
+    if (!kind) {
+      errors.add(kind.error());
+      continue;
+    }
+    kinds[entry.name] = *kind;
+    errors.take(check_settings(**kind, entry.value));
+  }
+  for (const Config::Entry* entry : read_chain(config, services, errors)) {
+    if (const auto kind = kinds.find(entry->name); kind != kinds.end()) {
+      file.services.push_back({kind->second, entry->key, entry->value});
+    }
+  }
+  if (file.services.empty() && errors.empty()) {
+    errors.take(config.error("no services; nothing would handle the packets. Write services: {{l2_switch: {{}}}}"));
+  }
+}
+
+Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, const ServiceRegistry& registry) {
+  if (config.kind() != Config::Kind::map) {
+    return config.error("expected a node file, a map that begins with 'weir: 1', found {}", config.found());
+  }
+  const auto entries = config.map();
+  if (entries->empty() || entries->front().name != "weir") {
+    return config.error("expected 'weir: 1' first, the version of the node file's schema");
+  }
+  if (!entries->front().value.integer(1, 1)) {
+    return entries->front().value.error("schema version {}, and this weir knows version 1",
+                                        entries->front().value.found());
+  }
+  NodeFile file{.folder = std::move(folder)};
+  Errors errors;
+  errors.take(config.check_keys(keys));
+  NodeOptions& options = file.options;
+  const auto number = [&](const char* key, std::int64_t min, std::int64_t max, auto& value) {
+    if (const Config* found = config.find(key)) {
+      value = static_cast<std::remove_reference_t<decltype(value)>>(errors.take(found->integer(min, max)));
+    }
+  };
+  if (const Config* name = config.find("node")) {
+    options.name = errors.take(name->string("a name"));
+  }
+  number("rule_cache", 0, 4'194'304, options.rule_cache);
+  number("seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed);
+  number("frames", 64, 1'048'576, options.frames);
+  number("batch", 1, 256, options.batch);
+  if (const Config* workers = config.find("workers")) {
+    read_workers(*workers, options, errors);
+  }
+  if (const Config* engines = config.find("engines")) {
+    read_engines(*engines, options, errors);
+  }
+  if (const Config* budget = config.find("decision_budget")) {
+    read_budget(*budget, options, errors);
+  }
+  if (const Config* pin = config.find("pin")) {
+    options.pin = errors.take(pin->boolean());
+  }
+  read_ports(config.get("ports"), file, errors);
+  read_services(config, file, registry, errors);
+  std::size_t clock = 0;
+  if (const Config* word = config.find("clock")) {
+    clock = errors.take(word->one_of({"auto", "system", "capture"}));
+  }
+  const auto comes_from = [&](DeviceInput input) {
+    return std::ranges::any_of(file.ports, [&](const auto& port) { return input_of(port.device) == input; });
+  };
+  options.capture_time =
+      clock == 2 || (clock == 0 && comes_from(DeviceInput::capture) && !comes_from(DeviceInput::timed));
+  if (!errors.empty()) {
+    return std::unexpected(errors.result().error());
+  }
+  return file;
+}
+
+}  // namespace
+
+Result<NodeFile> NodeFile::read(const std::string& path, const ServiceRegistry& registry) {
+  const auto config = Config::read_file(path);
+  return config ? read_node(*config, std::filesystem::path(path).parent_path(), registry)
+                : std::unexpected(config.error());
+}
+
+Result<NodeFile> NodeFile::parse(std::string_view text, std::string name, const std::filesystem::path& folder,
+                                 const ServiceRegistry& registry) {
+  const auto config = Config::parse(text, std::move(name));
+  return config ? read_node(*config, folder, registry) : std::unexpected(config.error());
+}
+
+}  // namespace weir

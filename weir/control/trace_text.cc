@@ -1,0 +1,92 @@
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <weir/control/trace.h>
+
+namespace weir {
+
+namespace {
+
+std::string listed(const char* title, const std::vector<std::string>& items, const char* none) {
+  return fmt::format("    {:9} {}\n", title, items.empty() ? none : fmt::format("{}", fmt::join(items, ", ")));
+}
+
+std::string decision_text(const TracedDecision& decision) {
+  std::string text;
+  for (const auto& step : decision.steps) {
+    text += fmt::format("  {}\n", step.stage);
+    for (const std::string& event : step.events) {
+      text += fmt::format("    {}\n", event);
+    }
+  }
+  return text;
+}
+
+std::string rule_text(const TracedDecision& decision) {
+  std::string text = listed("match", decision.match, "every packet");
+  text += listed("guards", decision.guards, "none");
+  text += listed("actions", decision.actions, "none");
+  text += "    holds for as long as these do not change\n";
+  for (const std::string& dependency : decision.dependencies) {
+    text += fmt::format("      {}\n", dependency);
+  }
+  if (decision.dependencies.empty()) {
+    text += "      (nothing: it holds for ever)\n";
+  }
+  if (!decision.not_cacheable.empty()) {
+    text += fmt::format("    not kept: {}\n", decision.not_cacheable);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string trace_text(const TraceReport& report) {
+  std::string text = fmt::format("Packet, in by {}\n", report.port);
+  for (const std::string& line : report.packet) {
+    text += fmt::format("  {}\n", line);
+  }
+  for (const TracedDecision& decision : report.decisions) {
+    text += "\nDecision\n" + decision_text(decision);
+    text += "\nRule\n" + rule_text(decision);
+    if (decision.not_cacheable.empty()) {
+      text += fmt::format("    placed in {}\n", report.placement);
+    }
+  }
+  text += "\nFate\n";
+  for (const std::string& output : report.outputs) {
+    text += fmt::format("  out by {}\n", output);
+  }
+  for (const std::string& drop : report.drops) {
+    text += fmt::format("  dropped, {}\n", drop);
+  }
+  if (report.outputs.empty() && report.drops.empty()) {
+    text += "  held by a stage\n";
+  }
+  return text;
+}
+
+std::string trace_json(const TraceReport& report) {
+  using nlohmann::ordered_json;
+  ordered_json json{{"port", report.port}, {"packet", report.packet}};
+  json["decisions"] = ordered_json::array();
+  for (const TracedDecision& decision : report.decisions) {
+    ordered_json steps = ordered_json::array();
+    for (const auto& step : decision.steps) {
+      steps.push_back({{"stage", step.stage}, {"events", step.events}});
+    }
+    json["decisions"].push_back({{"stages", steps},
+                                 {"rule",
+                                  {{"match", decision.match},
+                                   {"guards", decision.guards},
+                                   {"actions", decision.actions},
+                                   {"dependencies", decision.dependencies},
+                                   {"not_kept", decision.not_cacheable},
+                                   {"placement", report.placement}}}});
+  }
+  json["outputs"] = report.outputs;
+  json["drops"] = report.drops;
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace weir
