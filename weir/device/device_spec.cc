@@ -22,6 +22,7 @@ const DeviceKind* find_kind(std::string_view name) {
 template <class Range, class Member>
 std::unexpected<Error> unknown(std::string_view what, std::string_view word, const Range& known, Member name) {
   std::vector<std::string_view> names;
+  names.reserve(known.size());
   for (const auto& one : known) {
     names.emplace_back(one.*name);
   }

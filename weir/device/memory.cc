@@ -73,7 +73,7 @@ struct alignas(64) MemoryDevice::Sink {
   OwnedCounter digest;
 };
 
-MemoryDevice::MemoryDevice(MemoryConfig config) : config_(std::make_unique<MemoryConfig>(std::move(config))) {}
+MemoryDevice::MemoryDevice(const MemoryConfig& config) : config_(std::make_unique<MemoryConfig>(config)) {}
 
 MemoryDevice::~MemoryDevice() = default;
 
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Device>> MemoryDevice::make(const DeviceSpec& spec) {
   if (!config) {
     return std::unexpected(config.error());
   }
-  return std::unique_ptr<Device>(new MemoryDevice(std::move(*config)));
+  return std::unique_ptr<Device>(new MemoryDevice(*config));
 }
 
 Result<> MemoryDevice::open(const DeviceContext& context) {

@@ -61,7 +61,7 @@ class MemoryDevice final : public Device {
   struct Source;  // of one receive queue
   struct Sink;    // of one worker
 
-  explicit MemoryDevice(device_internal::MemoryConfig config);
+  explicit MemoryDevice(const device_internal::MemoryConfig& config);
   std::size_t receive_injected(Source& source, std::span<Packet*> out, PacketCache& frames);
   void record(const Packet& packet);
 

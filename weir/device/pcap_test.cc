@@ -19,7 +19,6 @@ namespace {
 
 using device_testing::Bench;
 using device_testing::Bytes;
-using device_testing::bytes_of;
 using device_testing::CaptureBuilder;
 using device_testing::TemporaryFolder;
 using testing::ElementsAre;
@@ -41,6 +40,7 @@ Bytes three() {
 
 std::vector<Nanoseconds> times(const Bench& bench) {
   std::vector<Nanoseconds> all;
+  all.reserve(bench.packets.size());
   for (const Packet* packet : bench.packets) {
     all.push_back(packet->timestamp);
   }
@@ -376,7 +376,7 @@ TEST_F(PcapDeviceTest, SeveralWorkersWriteWholeRecords) {
     for (int i = 0; i < batches; ++i) {
       std::array<Packet*, 4> packets{};
       for (Packet*& packet : packets) {
-        packet = cache.allocate(frame(fill, 100U * fill));
+        packet = cache.allocate(frame(fill, std::size_t{100} * fill));
         packet->timestamp = 1;
       }
       EXPECT_EQ(bench.device->transmit(fill - 1U, packets, cache), packets.size());
@@ -392,7 +392,7 @@ TEST_F(PcapDeviceTest, SeveralWorkersWriteWholeRecords) {
   while (const auto* record = reader->next()) {
     ASSERT_FALSE(record->bytes.empty());
     const std::uint8_t fill = record->bytes.front();
-    ASSERT_EQ(Bytes(record->bytes.begin(), record->bytes.end()), frame(fill, 100U * fill));
+    ASSERT_EQ(Bytes(record->bytes.begin(), record->bytes.end()), frame(fill, std::size_t{100} * fill));
     ++seen.at(fill);
   }
   EXPECT_THAT(seen, ElementsAre(0, 4 * batches, 4 * batches));

@@ -137,8 +137,8 @@ class PacketCache {
     count_ = count;
   }
 
-  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out. Decapsulation moves
-  /// the first Packet::header_bytes further in; those of the packet inside are not shared either.
+  /// A copy that owns its headers and shares the payload beyond them, or nullptr when frames ran out. Decapsulation
+  /// moves the first Packet::header_bytes further in; those of the packet inside are not shared either.
   Packet* clone(const Packet& packet);
 
   /// Makes the first `bytes` bytes of the frame contiguous in its first segment; false if the frame is shorter, they do
@@ -173,7 +173,7 @@ class PacketCache {
 
   void reset(Packet& packet) {
     const std::uint32_t index = pool_.index(packet);
-    packet.data = pool_.buffer(index) + FramePool::headroom + (index % 16) * 64;
+    packet.data = pool_.buffer(index) + FramePool::headroom + std::size_t{index % 16} * 64;
     packet.references.store(1, std::memory_order_relaxed);
     // All the rest, in the order it lies in memory, so that the compiler writes it as a few wide words.
     packet.next = nullptr;

@@ -140,7 +140,7 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
 
 }  // namespace
 
-SmallTemplate::SmallTemplate(const FrameTemplate& frame) : size(frame.size) {
+SmallTemplate::SmallTemplate(const FrameTemplate& frame) {
   std::array<std::uint8_t, most> bytes{};
   std::copy_n(frame.bytes.begin(), std::min<std::size_t>(most, frame.bytes.size()), bytes.begin());
 #if defined(__AVX2__)
@@ -202,6 +202,7 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
   fields_.udp = !config.tcp;
   if (templates_.size() == 1 && templates_[0].size <= SmallTemplate::most) {
     small_ = SmallTemplate(templates_[0]);
+    small_size_ = templates_[0].size;
   }
 }
 
@@ -243,6 +244,7 @@ std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::
                                    std::uint64_t timestamp) {
   const Fields fields = fields_;  // copies, which the stores to frames cannot change in the compiler's eyes
   const SmallTemplate small = small_;
+  const std::uint32_t size = small_size_;
   FrameTemplate sums;
   sums.ip_sum = templates_.front().ip_sum;
   sums.l4_sum = templates_.front().l4_sum;
@@ -250,8 +252,8 @@ std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::
   for (std::size_t i = 0; i < made; ++i) {
     Packet* packet = out[i];
     std::uint8_t* const at = packet->data;
-    packet->length = small.size;
-    packet->segment = static_cast<std::uint16_t>(small.size);
+    packet->length = size;
+    packet->segment = static_cast<std::uint16_t>(size);
     packet->timestamp = timestamp;
     small.write(at);
     patch<V4, L4Checksum>(at, fields, sums, flows[i]);
@@ -262,7 +264,7 @@ std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::
 template <bool V4, bool L4Checksum>
 std::size_t Generator::write_batch(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
                                    std::uint64_t timestamp) {
-  if (small_.size != 0) {
+  if (small_size_ != 0) {
     return write_small<V4, L4Checksum>(out, flows, frames, timestamp);
   }
   const Fields fields = fields_;

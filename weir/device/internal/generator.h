@@ -59,8 +59,6 @@ class SmallTemplate {
   SmallTemplate() = default;
   explicit SmallTemplate(const FrameTemplate& frame);  ///< frame.size <= most
 
-  std::uint32_t size = 0;  ///< 0: there is none
-
   /// Writes `most` bytes.
   void write(std::uint8_t* to) const {
 #if defined(__AVX2__)
@@ -121,12 +119,13 @@ class Generator {
   template <bool V4, bool L4Checksum>
   static void patch(std::uint8_t* at, const Fields& fields, const FrameTemplate& frame, std::uint32_t flow);
   std::size_t write_random(std::span<Packet*> out, PacketCache& frames, std::uint64_t timestamp);
+  SmallTemplate small_;  // the only template, if it is small; first, as it is aligned
   GeneratorConfig config_;
   FlowOrder order_;
   Fields fields_;
   std::vector<FrameTemplate> templates_;
-  SmallTemplate small_;         // the only template, if it is small
-  std::uint32_t position_ = 0;  // in the IMIX pattern
+  std::uint32_t position_ = 0;    // in the IMIX pattern
+  std::uint32_t small_size_ = 0;  // of the frames of small_; 0: there is none
   Random random_;
 };
 

@@ -1,6 +1,7 @@
 #include <weir/device/internal/option_reader.h>
 
 #include <charconv>
+#include <cmath>
 
 #include <fmt/ranges.h>
 
@@ -52,7 +53,7 @@ std::optional<std::uint64_t> OptionReader::whole(const std::string& key, std::ui
 void OptionReader::decimal(const std::string& key, double& value, double least, double most) {
   if (const std::string* text = find(key)) {
     const auto found = parse_all<double>(*text);
-    if (!found || !(*found >= least && *found <= most)) {
+    if (!found || std::isnan(*found) || *found < least || *found > most) {
       return fail(key, fmt::format("'{}' is not a number from {} to {}", *text, least, most));
     }
     value = *found;

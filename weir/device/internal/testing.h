@@ -85,6 +85,7 @@ class Bench {
   std::vector<Bytes> take(std::size_t most, unsigned queue = 0) {
     receive(most, queue);
     std::vector<Bytes> frames;
+    frames.reserve(packets.size());
     for (const Packet* packet : packets) {
       frames.push_back(bytes_of(*packet));
     }
