@@ -165,7 +165,24 @@ std::vector<Program> tags() {
             }
             flow.push_vlan(1);
             flow.pop_vlan();
-            return flow.output(port(flow[vlan::id] ? 1 : 2));
+            return flow.output(port(flow[vlan::id].value_or(9) % 3));
+          }),
+      one("push, read both",
+          [](Flow& flow) {
+            if (flow.has(layers::vlan_inner)) {
+              flow.pop_vlan();
+            }
+            flow.push_vlan(0x0064);
+            return flow.output(port(flow.test(vlan::inner_id, below(0x65)) ? 1
+                                    : flow.test(vlan::id, below(1))        ? 2
+                                                                           : 3));
+          }),
+      one("pop, read",
+          [](Flow& flow) {
+            if (flow.has(layers::vlan)) {
+              flow.pop_vlan();
+            }
+            return flow.output(port(flow[vlan::id].value_or(9) % 3));
           }),
       one("push two",
           [](Flow& flow) {
@@ -212,7 +229,7 @@ std::vector<Program> guards() {
             if (!flow.has(layers::ip) || !flow.decrement_ttl()) {
               return flow.drop(refused);
             }
-            return flow.output(port(flow.test(ip::ttl, below(10)) ? 1 : 2));
+            return flow.output(port(flow.test(ip::ttl, below(2)) ? 1 : flow.test(ip::ttl, below(4)) ? 2 : 3));
           }),
       one("fits",
           [](Flow& flow) {

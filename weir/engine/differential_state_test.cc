@@ -66,7 +66,8 @@ Build router() {
     Group& near = graph.state.group("near");
     Group& far = graph.state.group("far");
     graph.stage([&](Flow& flow) {
-      if (flow.read(mode) == 1 && flow.has(layers::ipv4)) {
+      // What it reads of the address and what it then looks up lie in different prefixes.
+      if (flow.read(mode) == 1 && flow.test(ip::dst, inside(*IpPrefix::parse("10.0.1.0/25")))) {
         flow.set(ip::dst, ip_address("10.0.1.200"));
       }
       const NextHops* hops = flow.lookup(routes, ip::dst);

@@ -1,5 +1,6 @@
 // Every verdict, packet stages, and stages that fail.
 
+#include <memory>
 #include <stdexcept>
 
 #include <gmock/gmock.h>
@@ -185,11 +186,15 @@ std::vector<Program> failures() {
          graph.connect(0, 1);
          graph.connect(1, 0);
        }},
-      one("every packet",
-          [](Flow& flow) {
-            flow.every_packet();
-            return flow.output(port(flow[ip::ttl].value_or(0) % 3));
-          }),
+      with("every packet",
+           [](GraphBuilder& graph) {
+             // By turns: a rule would stay with the first.
+             auto& turn = graph.keep(std::make_unique<unsigned>(0));
+             return [&turn](Flow& flow) {
+               flow.every_packet();
+               return flow.output(port(static_cast<std::uint16_t>(++*turn % 3)));
+             };
+           }),
   };
 }
 
@@ -267,6 +272,20 @@ TEST(Differential, Verdicts) {
   for (const Program& program : verdicts()) {
     EXPECT_EQ(check(program), "") << program.name;
   }
+}
+
+// Otherwise nothing above says anything about the rule cache.
+TEST(Differential, TheRuleCacheIsInUse) {
+  TestNode node(EngineKind::cached,
+                [](GraphBuilder& graph) {
+                  graph.stage([](Flow& flow) { return flow.output(port(flow[ip::ttl].value_or(0) > 64 ? 1 : 2)); });
+                },
+                {});
+  const TestPacket packet{ethernet(ipv4({}, udp(1, 2, payload(3))))};
+  for (Nanoseconds now = 1; now < 10; ++now) {
+    node.send(port(0), {{packet, packet}}, now);
+  }
+  EXPECT_EQ(node.stats().misses.get(), 1U);
 }
 
 TEST(Differential, Failures) {

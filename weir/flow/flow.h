@@ -162,6 +162,8 @@ class Flow {
 
   // ---- Actions, in order ----
 
+  /// The field is there and can be set. What the packet is does not change by it: one whose port is set to VXLAN's, or
+  /// from it, is what it was until it is looked up again.
   template <class T>
   void set(Field<T> field, std::type_identity_t<T> value) {
     set_field(field.id, to_field<T>(value));

@@ -78,7 +78,7 @@ class Corpus {
     add("ipv4 options", ethernet(ipv4({.options = {0x94, 4, 0, 0, 1, 1, 1, 0}}, tcp(40'000, 22, 0x10, payload(5)))));
     add("ipv4 multicast", ethernet(ipv4({.dst = "224.0.0.5"}, udp(1'000, 1'001, payload(9)))));
     add("ipv4 elsewhere", ethernet(ipv4({.dst = "172.16.9.9"}, udp(1'000, 1'001, payload(9)))));
-    for (const std::uint8_t ttl : {0, 1, 2, 3, 255}) {
+    for (const std::uint8_t ttl : {0, 1, 2, 3, 4, 5, 8, 9, 255}) {
       add(fmt::format("ipv4 ttl {}", ttl), ethernet(ipv4({.ttl = ttl}, udp(9, 10, payload(4)))));
     }
     add("ipv4 tos", ethernet(ipv4({.tos = 0xb9}, tcp(1, 2, 0x10, {}))));
@@ -172,6 +172,12 @@ class Corpus {
       add(fmt::format("{} tags, ipv6 icmpv6", tags.size()), ethernet(ipv6({}, icmpv6(128, 0, 9, payload(8))), tags));
       add(fmt::format("{} tags, arp", tags.size()), ethernet(arp(1), tags));
       add(fmt::format("{} tags, other", tags.size()), ethernet({0x88cc, payload(30)}, tags));
+    }
+    // One flow but for its tags.
+    for (const std::uint16_t tag : {0x0064, 0x0065, 0x0165, 0x2064, 0x0fff, 0x0000}) {
+      add(fmt::format("tag {:x}", tag), ethernet(ipv4({}, udp(1, 2, payload(3))), {tag}));
+      add(fmt::format("tags {:x} and 1", tag), ethernet(ipv4({}, udp(1, 2, payload(3))), {tag, 1}));
+      add(fmt::format("tags 1 and {:x}", tag), ethernet(ipv4({}, udp(1, 2, payload(3))), {1, tag}));
     }
     add("three tags", ethernet(ipv4({}, udp(1, 2, payload(3))), {1, 2, 3}));
     add("service tag", [] {
