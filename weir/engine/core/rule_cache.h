@@ -34,10 +34,10 @@ struct alignas(64) RuleBody {
   };
   std::array<PackedGuard, Rule::guard_limit> guards{};
 
-  Program program;
+  alignas(64) Program program;
   std::uint32_t first_link = ~0U;  ///< of its dependencies, in the cache's list
 };
-static_assert(offsetof(RuleBody, program) == 64 && sizeof(RuleBody) == 192);
+static_assert(sizeof(RuleBody) == 192);
 
 /// The hash under which the exact-match cache keeps a key. It leaves out TTL, TOS and TCP flags, which differ from
 /// packet to packet of one flow; where a rule does look at them, the hint is merely wrong.
