@@ -17,8 +17,12 @@ class ClassifierTester {
 
   void set(std::uint32_t order, const Match& match, A action) {
     classifier_.put(order, std::make_shared<const Rule>(Rule{order, match, action}));
+    classifier_.publish();
   }
-  void erase(std::uint32_t order) { classifier_.put(order, nullptr); }
+  void erase(std::uint32_t order) {
+    classifier_.put(order, nullptr);
+    classifier_.publish();
+  }
 
   struct Found {
     const A* action;
