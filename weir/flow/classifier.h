@@ -26,7 +26,7 @@ std::uint64_t hash(const Key& key, const Key& mask);
 }  // namespace classifier_detail
 
 /// From matches to A. Looked up through a Flow only, changed through an Update only. `order`: the lower, the earlier;
-/// one rule per order. Look-ups take no lock; an update copies the table it touches.
+/// one rule per order. Look-ups take no lock; an update copies each table it touches, once.
 template <class A>
 class Classifier {
  public:
@@ -55,6 +55,7 @@ class Classifier {
     std::uint32_t best = ~std::uint32_t{0};
     std::unordered_map<std::uint64_t, std::vector<RulePtr>> buckets;  // each sorted by order
     std::size_t size = 0;
+    bool published = false;  // control side
   };
   using TuplePtr = std::shared_ptr<const Tuple>;
   using Tuples = std::vector<TuplePtr>;  // sorted by best
@@ -106,80 +107,92 @@ class Classifier {
     return word;
   }
 
-  static TuplePtr with(const Tuple& tuple, const RulePtr& rule) {
-    auto copy = std::make_shared<Tuple>(tuple);
-    auto& bucket = copy->buckets[classifier_detail::hash(rule->match.value(), copy->mask)];
-    bucket.insert(std::ranges::upper_bound(bucket, rule->order, {}, &Rule::order), rule);
-    copy->best = std::min(copy->best, rule->order);
-    ++copy->size;
-    return copy;
-  }
-
-  static TuplePtr without(const Tuple& tuple, const Rule& rule) {
-    auto copy = std::make_shared<Tuple>(tuple);
-    const auto bucket = copy->buckets.find(classifier_detail::hash(rule.match.value(), copy->mask));
-    std::erase_if(bucket->second, [&](const RulePtr& other) { return other->order == rule.order; });
-    if (bucket->second.empty()) {
-      copy->buckets.erase(bucket);
-    }
-    --copy->size;
-    copy->best = ~std::uint32_t{0};
-    for (const auto& [hash, rules] : copy->buckets) {
-      copy->best = std::min(copy->best, rules.front()->order);
-    }
-    return copy;
-  }
-
   [[nodiscard]] RulePtr at(std::uint32_t order) const {
     const auto place = rules_.find(order);
     return place != rules_.end() ? place->second : nullptr;
   }
 
-  // Control: sets or, with null, removes the rule at `order`; returns what was there. The caller revokes afterwards.
+  // Control: sets or, with null, removes the rule at `order`; returns what was there. Look-ups see it after `publish`,
+  // so that an update of many rules copies each table once.
   RulePtr put(std::uint32_t order, const RulePtr& rule) {
-    Tuples tuples = tuples_.read();
     const RulePtr before = at(order);
     if (before != nullptr) {
-      const auto place = std::ranges::find_if(tuples, [&](const TuplePtr& t) {
-        const auto bucket = t->buckets.find(classifier_detail::hash(before->match.value(), t->mask));
-        return covers(before->match.mask(), t->mask) && bucket != t->buckets.end() &&
-               std::ranges::find(bucket->second, before) != bucket->second.end();
-      });
-      *place = without(**place, *before);
-      if ((*place)->size == 0) {
-        tuples.erase(place);
-      }
-      rules_.erase(order);
+      remove(before);
     }
     if (rule != nullptr) {
-      add(tuples, rule);
+      add(rule);
       rules_[order] = rule;
     }
-    std::ranges::sort(tuples, {}, [](const TuplePtr& t) { return t->best; });
-    tuples_.publish(std::move(tuples));
-    size_.store(rules_.size(), std::memory_order_relaxed);
-    state_.changed();
     return before;
   }
 
-  static void add(Tuples& tuples, const RulePtr& rule) {
+  // Control: makes what was put visible. The caller revokes rules afterwards.
+  void publish() {
+    std::ranges::sort(draft_, {}, [](const auto& tuple) { return tuple->best; });
+    for (const auto& tuple : draft_) {
+      tuple->published = true;
+    }
+    tuples_.publish(Tuples(draft_.begin(), draft_.end()));
+    size_.store(rules_.size(), std::memory_order_relaxed);
+    state_.changed();
+  }
+
+  // A table of the draft, copied first if look-ups may be reading it.
+  static Tuple& writable(std::shared_ptr<Tuple>& tuple) {
+    if (tuple->published) {
+      tuple = std::make_shared<Tuple>(*tuple);
+      tuple->published = false;
+    }
+    return *tuple;
+  }
+
+  void add(const RulePtr& rule) {
     for (const Key& mask : {classifier_detail::coarse(rule->match.mask()), rule->match.mask()}) {
-      const auto place = std::ranges::find_if(tuples, [&](const TuplePtr& t) { return t->mask == mask; });
-      if (place == tuples.end()) {
-        tuples.push_back(with(Tuple{mask}, rule));
-        return;
+      auto place = std::ranges::find_if(draft_, [&](const auto& tuple) { return tuple->mask == mask; });
+      if (place == draft_.end()) {
+        draft_.push_back(std::make_shared<Tuple>(Tuple{mask}));
+        place = draft_.end() - 1;
       }
-      const auto bucket = (*place)->buckets.find(classifier_detail::hash(rule->match.value(), mask));
+      const std::uint64_t hash = classifier_detail::hash(rule->match.value(), mask);
+      const auto bucket = (*place)->buckets.find(hash);
       if (bucket == (*place)->buckets.end() || bucket->second.size() < bucket_limit || mask == rule->match.mask()) {
-        *place = with(**place, rule);
+        Tuple& tuple = writable(*place);
+        auto& rules = tuple.buckets[hash];
+        rules.insert(std::ranges::upper_bound(rules, rule->order, {}, &Rule::order), rule);
+        tuple.best = std::min(tuple.best, rule->order);
+        ++tuple.size;
         return;
       }
     }
+  }
+
+  void remove(const RulePtr& rule) {
+    const auto place = std::ranges::find_if(draft_, [&](const auto& tuple) {
+      const auto bucket = tuple->buckets.find(classifier_detail::hash(rule->match.value(), tuple->mask));
+      return covers(rule->match.mask(), tuple->mask) && bucket != tuple->buckets.end() &&
+             std::ranges::find(bucket->second, rule) != bucket->second.end();
+    });
+    Tuple& tuple = writable(*place);
+    const auto bucket = tuple.buckets.find(classifier_detail::hash(rule->match.value(), tuple.mask));
+    std::erase(bucket->second, rule);
+    if (bucket->second.empty()) {
+      tuple.buckets.erase(bucket);
+    }
+    if (--tuple.size == 0) {
+      draft_.erase(place);
+    } else if (tuple.best == rule->order) {
+      tuple.best = ~std::uint32_t{0};
+      for (const auto& [hash, rules] : tuple.buckets) {
+        tuple.best = std::min(tuple.best, rules.front()->order);
+      }
+    }
+    rules_.erase(rule->order);
   }
 
   std::string name_;
   RegionState state_;
   Published<Tuples> tuples_;
+  std::vector<std::shared_ptr<Tuple>> draft_;         // control side: what `publish` will show
   std::unordered_map<std::uint32_t, RulePtr> rules_;  // control side
   std::atomic<std::size_t> size_{0};
 };

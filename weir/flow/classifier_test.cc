@@ -1,6 +1,8 @@
 #include <weir/flow/classifier.h>
 
 #include <map>
+#include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -17,8 +19,16 @@ class ClassifierTester {
 
   void set(std::uint32_t order, const Match& match, A action) {
     classifier_.put(order, std::make_shared<const Rule>(Rule{order, match, action}));
+    classifier_.publish();
   }
-  void erase(std::uint32_t order) { classifier_.put(order, nullptr); }
+  void set_unpublished(std::uint32_t order, const Match& match, A action) {
+    classifier_.put(order, std::make_shared<const Rule>(Rule{order, match, action}));
+  }
+  void publish() { classifier_.publish(); }
+  void erase(std::uint32_t order) {
+    classifier_.put(order, nullptr);
+    classifier_.publish();
+  }
 
   struct Found {
     const A* action;
@@ -135,7 +145,7 @@ class ClassifierTest : public ::testing::Test {
   Epochs epochs_;
   Classifier<int> classifier_{"policies", epochs_, 1};
   ClassifierTester<int> tester_{classifier_};
-  EpochScope scope_{epochs_};
+  std::optional<EpochScope> scope_{std::in_place, epochs_};
 };
 
 TEST_F(ClassifierTest, EmptyFindsNothingAndConsultsNothing) {
@@ -167,6 +177,56 @@ TEST_F(ClassifierTest, ABetterRuleSparesTheOthers) {
   const auto found = tester_.lookup(TestPacket(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80)).key);
   EXPECT_EQ(*found.action, 1);
   EXPECT_EQ(found.consulted.dst_port, (std::array<std::uint8_t, 2>{}));
+}
+
+TEST_F(ClassifierTest, ATableIsTriedByTheBestRuleItStillHas) {
+  tester_.set(1, Match().with(l4::dst_port, 443), 1);
+  tester_.set(9, Match().with(l4::dst_port, 444), 9);
+  tester_.set(5, Match().with(ip::protocol, 6), 5);
+  tester_.erase(1);
+  const auto found = tester_.lookup(TestPacket(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80)).key);
+  EXPECT_EQ(*found.action, 5);
+  EXPECT_EQ(found.consulted.dst_port, (std::array<std::uint8_t, 2>{}));
+}
+
+TEST_F(ClassifierTest, ChangesShowTogetherWhenPublished) {
+  const Key key = TestPacket(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80)).key;
+  tester_.set(5, Match().with(l4::dst_port, 80), 5);
+  tester_.set_unpublished(4, Match().with(l4::dst_port, 80), 4);  // in the table that is in use
+  tester_.set_unpublished(3, Match().with(ip::protocol, 6), 3);
+  EXPECT_EQ(*tester_.lookup(key).action, 5);
+  tester_.publish();
+  EXPECT_EQ(*tester_.lookup(key).action, 3);
+}
+
+TEST_F(ClassifierTest, LookUpsGoOnDuringUpdates) {
+  // Every version has a rule for the key, so that a look-up always finds something.
+  const Key key = TestPacket(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80)).key;
+  tester_.set(0, Match().with(l4::dst_port, 80), 0);
+  scope_.reset();  // the reader alone keeps old versions alive
+  std::atomic<bool> stop{false};
+  std::atomic<unsigned> missed{0};
+  std::thread reader([&] {
+    Epochs::Reader& online = epochs_.add();
+    online.online();
+    while (!stop) {
+      const auto found = tester_.lookup(key);
+      missed += found.action == nullptr || *found.action < 0 ? 1 : 0;
+      online.quiescent();
+    }
+    epochs_.remove(online);
+  });
+  for (std::uint32_t i = 1; i < 3'000; ++i) {
+    tester_.set_unpublished(i % 7, Match().with(l4::dst_port, 80), static_cast<int>(i));
+    tester_.set_unpublished(100 + i % 50, Match().with(l4::dst_port, static_cast<std::uint16_t>(i)), 1);
+    tester_.publish();
+    if (i > 7) {
+      tester_.erase((i + 1) % 7);
+    }
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(missed, 0U);
 }
 
 TEST_F(ClassifierTest, RulesOfManyPrefixLengthsShareTables) {

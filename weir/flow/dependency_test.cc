@@ -1,5 +1,6 @@
 #include <weir/flow/dependency.h>
 
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -126,6 +127,25 @@ TEST(Dependents, UseIsHandedOverOnUnlinkAndOnChange) {
   ASSERT_EQ(table.seen.size(), 2U);
   EXPECT_EQ(table.seen[1], (std::pair<std::uint32_t, Nanoseconds>{7, 100}));
   EXPECT_EQ(other.seen.size(), 1U);
+}
+
+TEST(Dependents, AnUnlinkThatAChangeOvertakesDoesNothing) {
+  Dependents stripe;
+  Touched table;
+  RuleAnchor rule;
+  rule.valid = 1;
+  DependencyLink link{.rule = &rule, .refreshed = &table};
+  stripe.link(link, 0);
+  std::thread owner;
+  {
+    const std::lock_guard guard(stripe.lock());
+    owner = std::thread([&link] { Dependents::unlink(link); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // by now it most likely waits for the lock
+    stripe.changed();
+  }
+  owner.join();
+  EXPECT_EQ(table.seen.size(), 1U);
+  EXPECT_EQ(change(stripe), 0U);
 }
 
 // One thread changes a value under two stripes, others decide on it, link and unlink: no rule that is linked and valid

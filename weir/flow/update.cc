@@ -78,6 +78,10 @@ Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
       break;
     }
   }
+  for (const Touched& touched : touched_) {
+    touched.publish();
+  }
+  touched_.clear();
   revoke_noted(state);
   steps_.clear();
   undo_.clear();

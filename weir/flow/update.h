@@ -1,6 +1,7 @@
 #pragma once
 // Control updates: what is asked for is recorded, then applied as one; if a part cannot be done, none of it stays.
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <vector>
@@ -132,6 +133,7 @@ class Update {
   void put(Classifier<A>& classifier, std::uint32_t order, typename Classifier<A>::RulePtr rule) {
     steps_.push_back([&classifier, order, rule](Update& update) {
       auto before = classifier.put(order, rule);
+      update.publish_at_end(classifier);
       update.revoke(classifier, before, rule);
       update.undo_.push_back([&update, &classifier, order, before, rule] {
         classifier.put(order, before);
@@ -139,6 +141,13 @@ class Update {
       });
       return Result<>{};
     });
+  }
+
+  template <class A>
+  void publish_at_end(Classifier<A>& classifier) {
+    if (std::ranges::find(touched_, &classifier, &Touched::what) == touched_.end()) {
+      touched_.push_back({&classifier, [&classifier] { classifier.publish(); }});
+    }
   }
 
   template <class A, class RulePtr>
@@ -161,6 +170,10 @@ class Update {
   void note(std::uint64_t source, std::span<const KeyRegion> regions);
   void revoke_noted(State& state);
 
+  struct Touched {
+    const void* what;
+    std::function<void()> publish;
+  };
   struct Noted {
     std::uint64_t source;
     std::vector<KeyRegion> regions;
@@ -169,6 +182,7 @@ class Update {
   // Given the update itself, which may have been moved since.
   std::vector<std::function<Result<>(Update&)>> steps_;
   std::vector<std::function<void()>> undo_;
+  std::vector<Touched> touched_;
   std::vector<Noted> noted_;
   State* state_ = nullptr;
   Nanoseconds now_ = 0;
