@@ -58,7 +58,7 @@ void add_completion(CLI::App& app, int& status) {
       ->required()
       ->check(CLI::IsMember({"bash"}).description(""))
       ->type_name("bash");
-  command.callback([&app, &status] { print(bash(app), status); });
+  command.callback([&app, &status, shell] { print(bash(app), status); });  // `shell` lives as long as its option
 }
 
 }  // namespace weir::cli
