@@ -2,6 +2,7 @@
 
 #include <weir/control/rule_text.h>
 #include <weir/engine/core/core_executor.h>
+#include <weir/engine/engine.h>
 #include <weir/flow/describe.h>
 #include <weir/packet/parse.h>
 
@@ -196,7 +197,8 @@ TraceReport PacketTracer::trace(const TracedFrame& frame) {
       report.drops.push_back(fmt::format("{}: {}", reason.name, reason.help));
     }
   }
-  report.placement = "core: this node has no engine above it";
+  const Placement placement = place(parts.executor.flow().rule(), {});
+  report.placement = fmt::format("{}: {}", placement.engine, placement.reason);
   return report;
 }
 

@@ -5,9 +5,6 @@
 namespace weir {
 
 std::string unfit(const Rule& rule, const Capabilities& capabilities) {
-  if (!rule.not_cacheable.empty()) {
-    return std::string(rule.not_cacheable);
-  }
   if (rule.actions.size() > capabilities.actions) {
     return fmt::format("{} actions over the limit", rule.actions.size() - capabilities.actions);
   }
@@ -23,6 +20,23 @@ std::string unfit(const Rule& rule, const Capabilities& capabilities) {
     }
   }
   return {};
+}
+
+Placement place(const Rule& rule, std::span<const Capabilities> above) {
+  if (!rule.not_cacheable.empty()) {
+    return {"none", std::string(rule.not_cacheable)};
+  }
+  std::string reason = above.empty() ? "this node has no engine above it" : "";
+  for (const Capabilities& engine : above) {
+    std::string why = unfit(rule, engine);
+    if (why.empty()) {
+      return {engine.name, reason};
+    }
+    if (reason.empty()) {
+      reason = fmt::format("{}: {}", engine.name, why);
+    }
+  }
+  return {"core", reason};
 }
 
 }  // namespace weir

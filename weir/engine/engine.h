@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,10 +29,10 @@ struct RuleStatistics {
   Nanoseconds last_used = 0;
 };
 
-/// Where a rule is, and if not higher up, why.
+/// Where a rule belongs, and if not higher up, why.
 struct Placement {
-  std::string_view engine;
-  std::string reason;  ///< in words; empty if it is in the highest engine
+  std::string_view engine;  ///< "none" for a decision that cannot be kept
+  std::string reason;       ///< in words; empty if it is in the highest engine
 };
 
 /// One engine. Called by one installer at a time, never while a packet waits.
@@ -50,7 +51,11 @@ class Engine {
   virtual void barrier() = 0;
 };
 
-/// Why `capabilities` cannot hold `rule`; empty if it can.
+/// Why an engine of these capabilities cannot hold `rule`; empty if it can.
 std::string unfit(const Rule& rule, const Capabilities& capabilities);
+
+/// The highest of `above` (highest first) that can hold the rule, or else the core engine, which holds every rule that
+/// can be kept.
+Placement place(const Rule& rule, std::span<const Capabilities> above);
 
 }  // namespace weir
