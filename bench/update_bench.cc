@@ -102,7 +102,7 @@ int main() {
   });
   run(bench, "policy entry", [&](Update& update, int i) {
     const IpPrefix prefix(Ipv4Address{{10, 1, static_cast<std::uint8_t>(i), 0}}, 24);
-    update.set(bench.acl->rules(), 500, Match().with(ip::dst, prefix).with(layers::tcp), false);
+    update.set(bench.acl->rules(), 500, Match().with(ip::dst, prefix).with(layers::udp), i % 2 == 0);
   });
   run(bench, "route", [&](Update& update, int i) {
     const IpPrefix prefix(Ipv4Address{{10, 1, static_cast<std::uint8_t>(i), 0}}, 24);

@@ -68,7 +68,7 @@ MUTANTS = {
         "weir/flow/update.cc", "    report_.rules_cleared += state.revoke(noted.source, noted.regions);\n", ""),
     "rewritten_bits_taken_as_known": (
         "7", "a policy edit compares bits that a rule had rewritten before it looked",
-        "weir/flow/region.h", " & ~unknown.word(i);", " & ~(unknown.word(i) & 0U);"),
+        "weir/flow/region.h", "region.mask.word(i) & mask.word(i) & ~unknown.word(i);", "region.mask.word(i) & mask.word(i) & ~(unknown.word(i) & 0U);"),
     "learning_seen_as_no_change": (
         "7", "a rule is installed for a decision that itself changed what it saw",
         "weir/flow/traced_flow.h", 'void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }',

@@ -263,9 +263,8 @@ TEST(Epochs, ReadersNeverSeeFreedMemory) {
   EXPECT_EQ(epochs.reclaim(), 0U);
 }
 
-// The design's promise is microseconds; the limit here only catches a barrier that sleeps or waits for a scheduler
-// tick.
-TEST(Epochs, BarrierIsFastWithAPollingReader) {
+// Its time is for bench/update_bench; here it only has to come back, again and again.
+TEST(Epochs, BarriersFollowOneAnotherWithAPollingReader) {
   if (std::thread::hardware_concurrency() < 2) {
     GTEST_SKIP() << "reader and writer need a core each";
   }
@@ -285,17 +284,11 @@ TEST(Epochs, BarrierIsFastWithAPollingReader) {
   while (!polling) {
     std::this_thread::yield();
   }
-  std::vector<std::chrono::nanoseconds> taken;
   for (int i = 0; i < 1'001; ++i) {
-    const auto start = std::chrono::steady_clock::now();
     epochs.barrier();
-    taken.push_back(std::chrono::steady_clock::now() - start);
   }
   stop = true;
   thread.join();
-  std::ranges::nth_element(taken, taken.begin() + 500);
-  RecordProperty("median_ns", std::to_string(taken[500].count()));
-  EXPECT_LT(taken[500], 1ms);
   epochs.remove(reader);
 }
 

@@ -13,8 +13,21 @@ void Dependents::fold(const DependencyLink& link) {
 
 std::size_t Dependents::changed() {
   ++generation_;
+  // The rules belong to other cores' caches: asking for some lines ahead of their use, many come at once.
+  constexpr int ahead = 16;
+  DependencyLink* scout = first_;
+  const auto ask = [&scout] {
+    if (scout != nullptr) {
+      __builtin_prefetch(scout->rule, 1);
+      scout = scout->next;
+    }
+  };
+  for (int i = 0; i < ahead; ++i) {
+    ask();
+  }
   std::size_t cleared = 0;
   for (DependencyLink* link = first_; link != nullptr;) {
+    ask();
     DependencyLink* next = link->next;
     cleared += link->rule->valid.exchange(0, std::memory_order_acq_rel);
     fold(*link);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <weir/flow/field.h>
 
@@ -45,6 +46,50 @@ inline bool overlap(const KeyRegion& region, const Key& value, const Key& mask, 
   }
   return difference == 0;
 }
+
+/// `overlap` of several regions with many rules of one mask: only the words that matter are compared.
+class OverlapPlan {
+ public:
+  void assign(std::span<const KeyRegion> regions, const Key& mask, std::uint8_t parts) {
+    words_.clear();
+    ends_.clear();
+    const Key& unknown = rewritten::bits(parts);
+    for (const KeyRegion& region : regions) {
+      for (std::size_t i = 0; i < Key::words; ++i) {
+        const std::uint64_t bits = region.mask.word(i) & mask.word(i) & ~unknown.word(i);
+        if (bits != 0) {
+          words_.push_back({i, bits, region.value.word(i) & bits});
+        }
+      }
+      ends_.push_back(words_.size());
+    }
+  }
+
+  /// Whether a rule whose value has these words (word(i)) overlaps one of the regions.
+  template <class Word>
+  [[nodiscard]] bool overlaps(Word word) const {
+    std::size_t at = 0;
+    for (const std::size_t end : ends_) {
+      while (at < end && (word(words_[at].index) & words_[at].bits) == words_[at].value) {
+        ++at;
+      }
+      if (at == end) {
+        return true;
+      }
+      at = end;
+    }
+    return false;
+  }
+
+ private:
+  struct Word {
+    std::size_t index;
+    std::uint64_t bits;
+    std::uint64_t value;
+  };
+  std::vector<Word> words_;
+  std::vector<std::size_t> ends_;  ///< of each region's words
+};
 
 /// Who holds rules: a worker's cache, later the kernel's tables.
 class RuleHolder {

@@ -86,7 +86,9 @@ class Worker {
     unsigned queue;
     bool hand_over;  ///< packets belong to the worker that their flow hashes to
     DecisionBudget budget;
-    bool had_packets = false;
+    unsigned empty_rounds = ~0U;  ///< since it last had packets
+    bool paused = false;          ///< it has used up its decisions
+    bool pressed = false;         ///< it did so not long ago
   };
 
   void thread_main();

@@ -147,9 +147,11 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
   if (exact_ < count) {
     const Nanoseconds before = SystemClock::read();
     cache_.find_masked(std::span(keys_).first(count), std::span(hashes_).first(count), std::span(found_).first(count));
-    budget.tokens -= static_cast<std::int64_t>(SystemClock::read() - before);
+    const auto took = static_cast<std::int64_t>(SystemClock::read() - before);
     const auto missing = static_cast<std::size_t>(std::count(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), no_rule));
     context_.stats.masked_hits.add(count - exact_ - missing);
+    // Those that find nothing pay: somebody else's masks must not use up the budget of flows that are known.
+    budget.tokens -= took * static_cast<std::int64_t>(missing) / static_cast<std::int64_t>(count - exact_);
   }
 }
 

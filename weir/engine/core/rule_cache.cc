@@ -312,6 +312,7 @@ void RuleCache::remove(RuleIndex rule) {
   body.anchor.valid.store(0, std::memory_order_release);
   unlink(rule);
   live_[rule] = false;
+  sources_[rule].bits.store(0, std::memory_order_relaxed);
   for (std::uint64_t stages = body.stages; stages != 0; stages &= stages - 1) {
     stats_.stages[static_cast<std::size_t>(std::countr_zero(stages))].hits.add(body.packets.get());
   }
@@ -444,7 +445,9 @@ RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t has
     return give_up();
   }
   RuleBody& body = bodies_[index];
-  values_[index] = value;
+  for (std::size_t word = 0; word < Key::words; ++word) {
+    value_word(index, word).store(value.word(word), std::memory_order_relaxed);
+  }
   body.mask = table;
   body.next_same = no_rule;
   body.guard_count = static_cast<std::uint8_t>(rule.guards.size());
@@ -466,6 +469,7 @@ RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t has
   }
   sources_[index].bits.store(bits, std::memory_order_relaxed);
   sources_[index].parts.store(parts, std::memory_order_relaxed);
+  sources_[index].mask.store(table, std::memory_order_relaxed);
 
   body.anchor.valid.store(1, std::memory_order_release);
   if (index == slots_used_.load(std::memory_order_relaxed)) {
@@ -479,6 +483,7 @@ RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t has
   if (!holds) {
     body.anchor.valid.store(0, std::memory_order_release);
     unlink(index);
+    sources_[index].bits.store(0, std::memory_order_relaxed);
     close_if_empty(table);
     fresh_limbo_.push_back(index);
     return no_rule;
@@ -554,6 +559,9 @@ std::uint64_t RuleCache::stage_hits(unsigned stage) const {
 
 std::size_t RuleCache::revoke(std::uint64_t sources, std::span<const KeyRegion> regions) {
   std::size_t cleared = 0;
+  OverlapPlan plan;
+  unsigned plan_mask = ~0U;
+  unsigned plan_parts = ~0U;
   const RuleIndex used = slots_used_.load(std::memory_order_acquire);
   for (RuleIndex rule = 0; rule < used; ++rule) {
     // Of a rule that is just being installed an old value may be read here; its owner then sees that the state's
@@ -561,16 +569,16 @@ std::size_t RuleCache::revoke(std::uint64_t sources, std::span<const KeyRegion> 
     if ((sources_[rule].bits.load(std::memory_order_relaxed) & sources) == 0) {
       continue;
     }
-    std::atomic<std::uint32_t>& valid = bodies_[rule].anchor.valid;
-    if (valid.load(std::memory_order_acquire) == 0) {
-      continue;
-    }
-    const Key& mask = masks_[bodies_[rule].mask].mask;
+    const std::uint8_t mask = sources_[rule].mask.load(std::memory_order_relaxed);
     const std::uint8_t parts = sources_[rule].parts.load(std::memory_order_relaxed);
-    if (std::ranges::any_of(regions, [&](const KeyRegion& region) {
-          return overlap(region, values_[rule], mask, parts);
-        })) {
-      cleared += valid.exchange(0, std::memory_order_acq_rel);
+    if (mask != plan_mask || parts != plan_parts) {
+      // The table's mask stands: it changes only when no rule is left, and not while this thread keeps its epoch.
+      plan.assign(regions, masks_[mask].mask, parts);
+      plan_mask = mask;
+      plan_parts = parts;
+    }
+    if (plan.overlaps([&](std::size_t word) { return value_word(rule, word).load(std::memory_order_relaxed); })) {
+      cleared += bodies_[rule].anchor.valid.exchange(0, std::memory_order_acq_rel);
     }
   }
   return cleared;

@@ -149,9 +149,11 @@ class RuleCache final : public RuleHolder {
     std::uint64_t hits = 0;
     std::uint64_t free_after = 0;  ///< epoch that readers must have passed before an empty table gets another mask
   };
-  /// What a region scan reads of a rule, packed for reading in order.
+  /// What a region scan reads of a rule beside its value, packed for reading in order. Scans read both while the owner
+  /// may be writing: word by word, and verified by the rule's validity.
   struct Sources {
-    std::atomic<std::uint64_t> bits{0};   ///< RegionState::bit of each
+    std::atomic<std::uint64_t> bits{0};  ///< RegionState::bit of each; 0 in a slot without a rule
+    std::atomic<std::uint8_t> mask{0};   ///< RuleBody::mask
     std::atomic<std::uint8_t> parts{0};  ///< rewritten before the last of the look-ups
   };
   struct LinkSlot {
@@ -164,6 +166,10 @@ class RuleCache final : public RuleHolder {
   };
 
   static std::uint64_t masked_hash(const Key& key, const Key& mask, std::uint64_t seed);
+
+  [[nodiscard]] std::atomic_ref<std::uint64_t> value_word(RuleIndex rule, std::size_t word) const {
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(values_[rule].bytes())[word]);
+  }
 
   void remember(std::uint64_t hash, RuleIndex rule);
   RuleIndex find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const;
