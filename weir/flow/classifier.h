@@ -6,6 +6,8 @@
 // that a few tables hold rules of many lengths; a bucket that grows too long falls back to the exact mask.
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -22,6 +24,22 @@ namespace classifier_detail {
 Key coarse(const Key& mask);
 
 std::uint64_t hash(const Key& key, const Key& mask);
+
+/// The values that a table's rules have in one word of the key: tells that a packet has none of them by few bits, where
+/// the whole mask would make a rule per address.
+class Neighbours {
+ public:
+  /// `values`: of the rules, under `mask`, as Key::word gives them.
+  void assign(std::vector<std::uint64_t> values, std::uint64_t mask);
+
+  /// The bits of the word, of those in the mask, that prove `value` to be none of the rules', as Key::word has them; a
+  /// whole number of leading bytes. 0: it may be one.
+  [[nodiscard]] std::uint64_t proof(std::uint64_t value) const;
+
+ private:
+  std::vector<std::uint64_t> values_;  // big-endian numbers, sorted
+  std::uint64_t mask_ = 0;             // as Key::word has it
+};
 
 }  // namespace classifier_detail
 
@@ -56,11 +74,13 @@ class Classifier {
     std::unordered_map<std::uint64_t, std::vector<RulePtr>> buckets;  // each sorted by order
     std::size_t size = 0;
     bool published = false;  // control side
+    std::array<classifier_detail::Neighbours, 2> neighbours;  // of the words that addresses begin in
   };
   using TuplePtr = std::shared_ptr<const Tuple>;
   using Tuples = std::vector<TuplePtr>;  // sorted by best
 
   static constexpr std::size_t bucket_limit = 8;
+  static constexpr std::array<std::size_t, 2> address_words{offsetof(Key, src) / 8, offsetof(Key, dst) / 8};
 
   struct Found {
     const A* action;  ///< until the caller's next quiescent state
@@ -73,6 +93,10 @@ class Classifier {
     for (const TuplePtr& tuple : tuples_.read()) {
       if (tuple->best >= best) {
         break;
+      }
+      if (const auto [word, bits] = absence(*tuple, key); bits != 0) {
+        found.consulted.set_word(word, found.consulted.word(word) | bits);
+        continue;
       }
       found.consulted = found.consulted | tuple->mask;
       const auto bucket = tuple->buckets.find(classifier_detail::hash(key, tuple->mask));
@@ -96,6 +120,19 @@ class Classifier {
       }
     }
     return found;
+  }
+
+  // The word and its bits, the fewer the better, that prove that no rule of the table matches; no bits: one may.
+  static std::pair<std::size_t, std::uint64_t> absence(const Tuple& tuple, const Key& key) {
+    std::pair<std::size_t, std::uint64_t> best{0, 0};
+    for (std::size_t i = 0; i < address_words.size(); ++i) {
+      const std::size_t word = address_words[i];
+      const std::uint64_t bits = tuple.neighbours[i].proof(key.word(word));
+      if (bits != 0 && (best.second == 0 || std::popcount(bits) < std::popcount(best.second))) {
+        best = {word, bits};
+      }
+    }
+    return best;
   }
 
   static std::size_t first_difference(const Key& key, const Rule& rule) {
@@ -130,11 +167,27 @@ class Classifier {
   void publish() {
     std::ranges::sort(draft_, {}, [](const auto& tuple) { return tuple->best; });
     for (const auto& tuple : draft_) {
-      tuple->published = true;
+      if (!tuple->published) {
+        find_neighbours(*tuple);
+        tuple->published = true;
+      }
     }
     tuples_.publish(Tuples(draft_.begin(), draft_.end()));
     size_.store(rules_.size(), std::memory_order_relaxed);
     state_.changed();
+  }
+
+  static void find_neighbours(Tuple& tuple) {
+    for (std::size_t i = 0; i < address_words.size(); ++i) {
+      const std::size_t word = address_words[i];
+      std::vector<std::uint64_t> values;
+      for (const auto& [hash, rules] : tuple.buckets) {
+        for (const RulePtr& rule : rules) {
+          values.push_back(rule->match.value().word(word));
+        }
+      }
+      tuple.neighbours[i].assign(std::move(values), tuple.mask.word(word));
+    }
   }
 
   // A table of the draft, copied first if look-ups may be reading it.
