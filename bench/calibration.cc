@@ -1,17 +1,18 @@
-#include "calibration.h"
-
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <tuple>
 #include <vector>
+
+#include "calibration.h"
+#include "measure.h"
 
 #include <weir/base/hash.h>
 #include <weir/base/random.h>
 #include <weir/packet/bytes.h>
-
-#include "measure.h"
 
 namespace weir::bench {
 
@@ -30,8 +31,8 @@ struct Entry {
 class Loop {
  public:
   explicit Loop(unsigned flows) : flows_(flows), table_(std::size_t{4} * std::bit_ceil(flows)) {
-    static constexpr std::uint8_t header[] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 50,
-                                              0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 1, 0, 0, 4, 0, 8, 0, 0, 30};
+    static constexpr std::uint8_t header[] = {2, 0, 0,  0,  0, 2, 2,  0, 0, 0, 0,  1, 8, 0, 0x45, 0, 0, 50, 0, 0,
+                                              0, 0, 64, 17, 0, 0, 10, 0, 0, 0, 10, 1, 0, 0, 4,    0, 8, 0,  0, 30};
     std::memcpy(template_.data(), header, sizeof header);
     for (unsigned f = 0; f < flows; ++f) {
       write(0, f);
@@ -147,6 +148,25 @@ double median_ns(Loop& loop, bool encapsulate) {
 }
 
 }  // namespace
+
+double scale_of_two_cores() {
+  constexpr std::size_t packets = 40'000'000;
+  const auto run = [] {
+    Loop loop(1024);
+    loop.run(packets, false);
+    volatile std::uint64_t keep = loop.digest();
+    (void)keep;
+  };
+  const auto wall = [] { return std::chrono::steady_clock::now(); };
+  const auto start = wall();
+  run();
+  const auto one = wall() - start;
+  const auto again = wall();
+  std::thread other(run);
+  run();
+  other.join();
+  return 2.0 * static_cast<double>(one.count()) / static_cast<double>((wall() - again).count());
+}
 
 Calibration calibrate(unsigned flows) {
   Loop loop(flows);

@@ -12,4 +12,7 @@ struct Calibration {
 /// the calling thread. No rules, counters, queues or choices: only the work that no switch can avoid.
 Calibration calibrate(unsigned flows);
 
+/// How much more the bare loop forwards on two cores at once than on one (1,024 flows): what the machine itself allows.
+double scale_of_two_cores();
+
 }  // namespace weir::bench

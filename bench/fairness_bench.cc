@@ -5,12 +5,11 @@
 #include <chrono>
 #include <thread>
 
+#include "measure.h"
+#include "workloads.h"
 #include <fmt/format.h>
 
 #include <weir/base/random.h>
-
-#include "measure.h"
-#include "workloads.h"
 
 namespace weir::bench {
 namespace {
@@ -120,8 +119,8 @@ void print(const char* name, const Seen& seen, double base) {
 int main() {
   using namespace weir::bench;
   fmt::print("noise: {:.3f} ns a step\n\n", noise_ns());
-  fmt::print("{:34} {:>7} {:>6} {:>9} {:>11} {:>11} {:>11} {:>6}\n", "steady port, 10,000 flows", "Mpps", "share", "lost",
-             "flood taken", "flood lost", "over budget", "masks");
+  fmt::print("{:34} {:>7} {:>6} {:>9} {:>11} {:>11} {:>11} {:>6}\n", "steady port, 10,000 flows", "Mpps", "share",
+             "lost", "flood taken", "flood lost", "over budget", "masks");
   for (int i = 0; i < 3; ++i) {
     const Seen alone = run("", false);
     print("at its maximum, alone", alone, alone.mpps);

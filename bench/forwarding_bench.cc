@@ -4,11 +4,10 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "calibration.h"
 #include "measure.h"
 #include "workloads.h"
+#include <fmt/format.h>
 
 namespace weir::bench {
 namespace {
@@ -114,8 +113,8 @@ void scale() {
     const Rate one = run(Workload::router, 1024, "random", 1);
     const Rate two = run(Workload::router, 1024, "random", 2);
     ratios.push_back(two.mpps / one.mpps);
-    fmt::print("  one {:.1f} Mpps (cpu {:.2f}), two {:.1f} Mpps (cpu {:.2f} each): x {:.2f}\n", one.mpps, one.cpu_share,
-               two.mpps, two.cpu_share, ratios.back());
+    fmt::print("  one {:.1f} Mpps (cpu {:.2f}), two {:.1f} Mpps (cpu {:.2f} each): x {:.2f}; bare loop x {:.2f}\n",
+               one.mpps, one.cpu_share, two.mpps, two.cpu_share, ratios.back(), scale_of_two_cores());
   }
   std::ranges::sort(ratios);
   fmt::print("  median x {:.2f}\n", ratios[2]);

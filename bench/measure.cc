@@ -1,10 +1,9 @@
-#include "measure.h"
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <thread>
 
+#include "measure.h"
 #include <time.h>
 
 namespace weir::bench {

@@ -13,9 +13,9 @@ std::uint64_t thread_cpu_ns();
 
 /// What one window, or the median of several, saw.
 struct Rate {
-  double mpps = 0;       ///< packets out of `port` per microsecond of wall time
-  double ns = 0;         ///< processor time of all workers per packet
-  double cpu_share = 0;  ///< of one worker, mean
+  double mpps = 0;                          ///< packets out of `port` per microsecond of wall time
+  double ns = 0;                            ///< processor time of all workers per packet
+  double cpu_share = 0;                     ///< of one worker, mean
   double hits = 0, probes = 0, misses = 0;  ///< per packet
   std::uint64_t rules = 0, masks = 0;
 };

@@ -3,14 +3,25 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "calibration.h"
 #include "measure.h"
 #include "workloads.h"
+#include <fmt/format.h>
 
 namespace weir::bench {
 namespace {
+
+/// Reads addresses and ports, so that no two flows share a rule.
+class EachFlow final : public FlowStage {
+ public:
+  [[nodiscard]] Verdict decide(Flow& flow) const override {
+    (void)flow[ip::src];
+    (void)flow[ip::dst];
+    (void)flow[l4::src_port];
+    (void)flow[l4::dst_port];
+    return flow.next();
+  }
+};
 
 Rate run(bool with_hits) {
   NodeOptions options;
@@ -22,15 +33,17 @@ Rate run(bool with_hits) {
   const auto out = *node->add_port("out", "memory:");
   auto& router = node->graph().add<Router>("router", node->state(), out);
   auto& acl = node->graph().add<Acl>("acl", node->state());
+  auto& first = node->graph().add<EachFlow>("each flow");
   (void)node->update([&](Update& update) {
     router.configure(update, 256);
     acl.configure(update, 1000);
   });
+  node->graph().connect(first, acl);
   node->graph().connect(acl, router);
-  node->graph().connect(fresh, acl);
-  node->graph().connect(out, acl);
+  node->graph().connect(fresh, first);
+  node->graph().connect(out, first);
   if (with_hits) {
-    node->graph().connect(*node->add_port("known", "memory:flows=1024,order=random,src=11.0.0.0"), acl);
+    node->graph().connect(*node->add_port("known", "memory:flows=1024,order=random,src=11.0.0.0"), first);
   }
   if (auto started = node->start(); !started) {
     fmt::print(stderr, "{}\n", started.error().message);

@@ -1,14 +1,13 @@
-// How long a control update takes, barrier included, while 65,536 rules are cached and the worker runs at half its rate;
-// and how many rules it makes the runtime decide again.
+// How long a control update takes, barrier included, while 65,536 rules are cached and the worker runs at half its
+// rate; and how many rules it makes the runtime decide again.
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include <fmt/format.h>
-
 #include "measure.h"
 #include "workloads.h"
+#include <fmt/format.h>
 
 namespace weir::bench {
 namespace {
@@ -94,9 +93,10 @@ int main() {
   }
   Bench bench(fmt::format("memory:flows={},order=random,rate={:.0f}", flows, mpps / 2 * 1e6));
   const Rate half = measure(*bench.node, bench.out);
-  fmt::print("{} flows, full rate {:.1f} Mpps, now {:.1f} Mpps; {} rules cached\n\n", flows, mpps, half.mpps, half.rules);
-  fmt::print("{:18} {:>9} {:>9} {:>12} {:>12} {:>9}\n", "one update", "median us", "p99 us", "rules median", "rules most",
-             "cached");
+  fmt::print("{} flows, full rate {:.1f} Mpps, now {:.1f} Mpps; {} rules cached\n\n", flows, mpps, half.mpps,
+             half.rules);
+  fmt::print("{:18} {:>9} {:>9} {:>12} {:>12} {:>9}\n", "one update", "median us", "p99 us", "rules median",
+             "rules most", "cached");
   run(bench, "MAC", [&](Update& update, int i) {
     update.set(bench.stations->table(), Stations::key(static_cast<std::uint8_t>(i)), bench.out);
   });
@@ -106,7 +106,8 @@ int main() {
   });
   run(bench, "route", [&](Update& update, int i) {
     const IpPrefix prefix(Ipv4Address{{10, 1, static_cast<std::uint8_t>(i), 0}}, 24);
-    update.set(bench.router->routes(), prefix, {bench.router->group().id(), static_cast<std::uint16_t>(1400 + i % 100)});
+    update.set(bench.router->routes(), prefix,
+               {bench.router->group().id(), static_cast<std::uint16_t>(1400 + i % 100)});
   });
   const Summary after = bench.node->summary();
   fmt::print("\nlost at the receiving port meanwhile: {}; noise: {:.3f} ns a step\n", after.ports[0].lost, noise_ns());

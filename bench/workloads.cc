@@ -14,7 +14,8 @@ Router::Router(State& state, PortId out)
     : routes_(state.prefixes<NextHops>("routes")), group_(state.group("next hops")), out_(out) {}
 
 void Router::configure(Update& update, unsigned routes) {
-  update.set_members(group_, {{out_, mac(1), mac(2)}, {out_, mac(3), mac(2)}, {out_, mac(5), mac(2)}, {out_, mac(7), mac(2)}});
+  update.set_members(group_,
+                     {{out_, mac(1), mac(2)}, {out_, mac(3), mac(2)}, {out_, mac(5), mac(2)}, {out_, mac(7), mac(2)}});
   update.set(routes_, IpPrefix(), {group_.id(), 1500});
   for (unsigned i = 1; i < routes; ++i) {
     const IpPrefix prefix(Ipv4Address{{10, static_cast<std::uint8_t>(i >> 8U), static_cast<std::uint8_t>(i), 0}}, 24);
@@ -55,7 +56,8 @@ void Acl::configure(Update& update, unsigned count) {
         match.with(ip::dst, IpPrefix(Ipv4Address{{172, 18, a, b}}, 32)).with(l4::dst_port, 22);
         break;
       case 3:
-        match.with(ip::src, IpPrefix(Ipv4Address{{172, 19, 0, 0}}, 16)).with(l4::dst_port, static_cast<std::uint16_t>(20'000 + i));
+        match.with(ip::src, IpPrefix(Ipv4Address{{172, 19, 0, 0}}, 16))
+            .with(l4::dst_port, static_cast<std::uint16_t>(20'000 + i));
         break;
       default:
         match.with(ip::src, IpPrefix(Ipv4Address{{192, 168, a, 0}}, 24))

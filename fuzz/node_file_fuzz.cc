@@ -1,6 +1,7 @@
 // Node files: any text gives a node file or an error, never a crash, and within limits of time and memory.
 
 #include <examples/services.h>
+
 #include <weir/control/node_file.h>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,5 +7,5 @@ mode=(-i)
 if [[ ${1:-} == --check ]]; then
   mode=(--dry-run --Werror)
 fi
-find bench cli compat examples fuzz tests weir \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) -print0 2>/dev/null |
+git ls-files -co --exclude-standard -z -- '*.h' '*.cc' '*.c' |
   xargs -0 --no-run-if-empty clang-format-19 "${mode[@]}"

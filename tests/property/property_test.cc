@@ -7,11 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "scenario.h"
 #include <gtest/gtest.h>
 
 #include <weir/base/log.h>
-
-#include "scenario.h"
 
 namespace weir::property {
 namespace {

@@ -1,7 +1,7 @@
-#include "random_program.h"
-
 #include <array>
 #include <utility>
+
+#include "random_program.h"
 
 #include <weir/packet/tcp.h>
 
@@ -14,10 +14,10 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",          "below",  "equals",    "multicast",    "inside",      "has",         "flags", "ingress",
-    "table",         "prefix", "classify",  "version",      "learn",       "decrement_ttl", "fits",  "set",
-    "push_vlan",     "pop_vlan", "count",   "meter",        "mirror",      "every_packet", "encapsulate", "decapsulate",
-    "output",        "flood",  "select",    "select_hops",  "drop",        "reject",      "next",  "to",
+    "read",      "below",    "equals",   "multicast",   "inside", "has",           "flags",       "ingress",
+    "table",     "prefix",   "classify", "version",     "learn",  "decrement_ttl", "fits",        "set",
+    "push_vlan", "pop_vlan", "count",    "meter",       "mirror", "every_packet",  "encapsulate", "decapsulate",
+    "output",    "flood",    "select",   "select_hops", "drop",   "reject",        "next",        "to",
 };
 
 struct Number {
@@ -86,7 +86,8 @@ IpAddress address(bool v6, std::uint32_t number) {
     a.bytes[15] = static_cast<std::uint8_t>(1 + (number & 3U));
     return a;
   }
-  return Ipv4Address{{10, 0, static_cast<std::uint8_t>(number >> 3U & 1U), static_cast<std::uint8_t>(1 + (number & 3U))}};
+  return Ipv4Address{
+      {10, 0, static_cast<std::uint8_t>(number >> 3U & 1U), static_cast<std::uint8_t>(1 + (number & 3U))}};
 }
 
 MacAddress mac(std::uint32_t number) { return {{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + number % 5)}}; }
@@ -197,15 +198,16 @@ namespace {
 
 // Steps that other steps follow, in the shares in which they are picked.
 constexpr std::array branching{
-    Step::read,     Step::read,     Step::below,   Step::equals,    Step::equals,        Step::multicast, Step::inside,
-    Step::has,      Step::has,      Step::flags,   Step::ingress,   Step::table,         Step::table,     Step::prefix,
-    Step::prefix,   Step::classify, Step::classify, Step::version,  Step::learn,         Step::learn,     Step::decrement_ttl,
-    Step::decrement_ttl, Step::fits, Step::set,    Step::set,       Step::set,           Step::push_vlan, Step::pop_vlan,
-    Step::count,    Step::meter,    Step::mirror,  Step::every_packet, Step::encapsulate, Step::decapsulate,
+    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,   Step::multicast,
+    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,  Step::table,
+    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify, Step::version,
+    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,     Step::set,
+    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,    Step::meter,
+    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,
 };
 constexpr std::array final{
-    Step::output, Step::output, Step::flood, Step::select, Step::select_hops, Step::drop, Step::reject,
-    Step::next,   Step::next,   Step::next,  Step::to,     Step::to,
+    Step::output, Step::output, Step::flood, Step::select, Step::select_hops, Step::drop,
+    Step::reject, Step::next,   Step::next,  Step::next,   Step::to,          Step::to,
 };
 
 std::uint32_t grow(Random& random, Program& program, unsigned stage, unsigned depth) {
@@ -224,8 +226,8 @@ std::uint32_t grow(Random& random, Program& program, unsigned stage, unsigned de
     node.field = random.one_in(3) ? FieldId::ip_src : FieldId::ip_dst;
   }
   if (node.step == Step::set && !random.one_in(10)) {
-    static constexpr std::array settable{FieldId::eth_dst, FieldId::eth_src, FieldId::ip_src, FieldId::ip_dst,
-                                         FieldId::ip_dst, FieldId::ip_dscp, FieldId::ip_ttl, FieldId::l4_src_port,
+    static constexpr std::array settable{FieldId::eth_dst,     FieldId::eth_src, FieldId::ip_src, FieldId::ip_dst,
+                                         FieldId::ip_dst,      FieldId::ip_dscp, FieldId::ip_ttl, FieldId::l4_src_port,
                                          FieldId::l4_dst_port, FieldId::vlan_id};
     node.field = settable[random.below(settable.size())];
   }
@@ -293,7 +295,7 @@ Verdict ProgramStage::run(Flow& flow) const {
         break;
       case Step::flags:
         yes = flow.test(tcp::flags, (n & 1U) != 0 ? flags(tcp_flag::syn | tcp_flag::ack, tcp_flag::syn)
-                                                 : flags(tcp_flag::fin | tcp_flag::rst, 0));
+                                                  : flags(tcp_flag::fin | tcp_flag::rst, 0));
         break;
       case Step::ingress:
         yes = flow.ingress().number < 1 + n % 3;
@@ -383,13 +385,14 @@ Verdict ProgramStage::run(Flow& flow) const {
       case Step::drop:
         return flow.drop(reasons[n % 3]);
       case Step::reject:
-        return n % 3 == 0 ? flow.reject(time_exceeded) : n % 3 == 1 ? flow.reject(prohibited) : flow.reject(too_big(1280));
+        return n % 3 == 0   ? flow.reject(time_exceeded)
+               : n % 3 == 1 ? flow.reject(prohibited)
+                            : flow.reject(too_big(1280));
       case Step::next:
         return flow.next();
       case Step::to:
-        return world_.stage_is_flow[n]
-                   ? flow.to(*static_cast<const FlowStage*>(world_.stage_addresses[n]))
-                   : flow.to(*static_cast<const PacketStage*>(world_.stage_addresses[n]));
+        return world_.stage_is_flow[n] ? flow.to(*static_cast<const FlowStage*>(world_.stage_addresses[n]))
+                                       : flow.to(*static_cast<const PacketStage*>(world_.stage_addresses[n]));
     }
     at = node.child[yes ? 1 : 0];
   }

@@ -1,6 +1,6 @@
-#include "scenario.h"
-
 #include <algorithm>
+
+#include "scenario.h"
 
 namespace weir::property {
 
@@ -24,7 +24,8 @@ Match random_match(Random& random) {
   if (random.one_in(2)) {
     match.with(random.one_in(2) ? ip::src : ip::dst, random_prefix(random));
   }
-  static constexpr Layer layer[] = {Layer::tcp, Layer::udp, Layer::icmp, Layer::ip, Layer::arp, Layer::vlan, Layer::sctp};
+  static constexpr Layer layer[] = {Layer::tcp, Layer::udp,  Layer::icmp, Layer::ip,
+                                    Layer::arp, Layer::vlan, Layer::sctp};
   if (random.one_in(3)) {
     match.with(layer[random.below(7)]);
   }
@@ -57,8 +58,9 @@ void record(const Change& change, World& world, Update& update) {
     case Change::What::erase_entry: {
       // A key that packets have: a hashed address or number, as programs build it.
       static constexpr std::uint16_t numbers[] = {53, 80, 1000, 1, 2, 100};
-      const std::uint64_t a = random.one_in(2) ? hash_value(MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + random.below(4))}}, 7)
-                                               : hash_value(numbers[random.below(6)], 7);
+      const std::uint64_t a =
+          random.one_in(2) ? hash_value(MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + random.below(4))}}, 7)
+                           : hash_value(numbers[random.below(6)], 7);
       const PairKey key{random.one_in(8) ? 0 : a, random.one_in(8) ? 0U : 1U};
       if (change.what == Change::What::set_entry) {
         update.set(*world.tables[object], key, random.below(4));
@@ -68,8 +70,9 @@ void record(const Change& change, World& world, Update& update) {
       break;
     }
     case Change::What::set_route:
-      update.set(*world.prefixes[object], random_prefix(random),
-                 {static_cast<std::uint16_t>(random.below(2)), static_cast<std::uint16_t>(1000 + 100 * random.below(32))});
+      update.set(
+          *world.prefixes[object], random_prefix(random),
+          {static_cast<std::uint16_t>(random.below(2)), static_cast<std::uint16_t>(1000 + 100 * random.below(32))});
       break;
     case Change::What::erase_route:
       update.erase(*world.prefixes[object], random_prefix(random));
@@ -207,8 +210,8 @@ std::size_t Scenario::packets() const {
 }
 
 std::string Scenario::to_string() const {
-  std::string text = fmt::format("seed {}, {} worker(s), rule cache {}, {} masks, idle {} ms\n", seed, workers, rule_cache, masks,
-                                 idle_timeout / 1'000'000);
+  std::string text = fmt::format("seed {}, {} worker(s), rule cache {}, {} masks, idle {} ms\n", seed, workers,
+                                 rule_cache, masks, idle_timeout / 1'000'000);
   for (std::size_t i = 0; i < programs.size(); ++i) {
     text += fmt::format("  stage {}:\n{}", i, programs[i].to_string());
   }
@@ -244,9 +247,10 @@ std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
   static constexpr const char* names[] = {"cached", "uncached", "reference"};
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const Kind kind : {Kind::cached, Kind::uncached, Kind::reference}) {
-    subjects.push_back(std::make_unique<Subject>(
-        SubjectOptions{kind, scenario.rule_cache, scenario.masks, scenario.idle_timeout, scenario.workers, scenario.seed | 1U},
-        scenario.programs));
+    subjects.push_back(
+        std::make_unique<Subject>(SubjectOptions{kind, scenario.rule_cache, scenario.masks, scenario.idle_timeout,
+                                                 scenario.workers, scenario.seed | 1U},
+                                  scenario.programs));
   }
   Nanoseconds now = 1'000'000;
   for (std::size_t s = 0; s < scenario.steps.size(); ++s) {

@@ -12,7 +12,17 @@ namespace weir::property {
 
 /// One control change, as plain data. Those from `members` on are resolved when a packet leaves.
 struct Change {
-  enum class What : std::uint8_t { set_entry, erase_entry, set_route, erase_route, set_rule, erase_rule, set_version, members, domain };
+  enum class What : std::uint8_t {
+    set_entry,
+    erase_entry,
+    set_route,
+    erase_route,
+    set_rule,
+    erase_rule,
+    set_version,
+    members,
+    domain
+  };
   What what;
   std::uint32_t object = 0;
   std::uint64_t random = 0;  ///< the rest follows from it

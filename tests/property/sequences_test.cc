@@ -1,10 +1,9 @@
 // The sequences that have to be right by name; each is run cached, uncached and by the reference engine.
 
+#include "scenario.h"
 #include <gtest/gtest.h>
 
 #include <weir/packet/packet_builder.h>
-
-#include "scenario.h"
 
 namespace weir::property {
 namespace {
@@ -24,9 +23,9 @@ std::vector<Program> only(std::vector<ProgramNode> nodes) {
 /// finds, floods otherwise.
 std::vector<Program> learning_switch() {
   return only({
-      node(Step::learn, FieldId::eth_src, 5, 1, 1),    // number & 4: the ingress port is the value
-      node(Step::table, FieldId::eth_dst, 3, 2, 3),    // found, and its lowest bit is 1
-      node(Step::table, FieldId::eth_dst, 1, 4, 5),    // found, and its lowest bit is 0
+      node(Step::learn, FieldId::eth_src, 5, 1, 1),  // number & 4: the ingress port is the value
+      node(Step::table, FieldId::eth_dst, 3, 2, 3),  // found, and its lowest bit is 1
+      node(Step::table, FieldId::eth_dst, 1, 4, 5),  // found, and its lowest bit is 0
       node(Step::output, {}, 1),
       node(Step::flood, {}, 0),
       node(Step::output, {}, 0),
@@ -98,7 +97,9 @@ class Sequence {
   Nanoseconds now_ = 1'000'000;
 };
 
-std::vector<std::uint8_t> frame(const char* src, const char* dst) { return PacketBuilder().eth(src, dst).payload(20).bytes(); }
+std::vector<std::uint8_t> frame(const char* src, const char* dst) {
+  return PacketBuilder().eth(src, dst).payload(20).bytes();
+}
 
 constexpr const char* a = "02:00:00:00:00:01";
 constexpr const char* b = "02:00:00:00:00:02";
@@ -150,7 +151,9 @@ TEST(Sequences, Ttl1InAFlowOfTtl64) {
 TEST(Sequences, OversizedPacketInAFlowOfSmallOnes) {
   // fits(60 + 50 * 10)
   Sequence s(only({node(Step::fits, {}, 10, 1, 2), node(Step::reject, {}, 2), node(Step::output, {}, 1)}));
-  const auto sized = [](std::size_t n) { return PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload(n).bytes(); };
+  const auto sized = [](std::size_t n) {
+    return PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").udp(1, 2).payload(n).bytes();
+  };
   s.batch(PortId{0}, {sized(10), sized(10), sized(1400), sized(10), sized(1400), sized(532), sized(533)});
   EXPECT_EQ(s.sent(), (Counts{3, 4, 0, 0}));
   EXPECT_EQ(s.drops("too_big"), 3U);

@@ -1,6 +1,6 @@
-#include "subject.h"
-
 #include <algorithm>
+
+#include "subject.h"
 
 #include <weir/packet/edit.h>
 
@@ -48,7 +48,8 @@ std::string Observed::difference(const Observed& other) const {
     }
   }
   if (cloned != other.cloned || originated != other.originated) {
-    text += fmt::format("  cloned {} and {}, originated {} and {}\n", cloned, other.cloned, originated, other.originated);
+    text +=
+        fmt::format("  cloned {} and {}, originated {} and {}\n", cloned, other.cloned, originated, other.originated);
   }
   return text;
 }

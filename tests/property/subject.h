@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <weir/engine/core/core_executor.h>
-#include <weir/engine/reference/reference_executor.h>
-
 #include "random_program.h"
 #include "traffic.h"
+
+#include <weir/engine/core/core_executor.h>
+#include <weir/engine/reference/reference_executor.h>
 
 namespace weir::property {
 

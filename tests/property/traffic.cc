@@ -1,7 +1,7 @@
-#include "traffic.h"
-
 #include <array>
 #include <string>
+
+#include "traffic.h"
 
 #include <weir/packet/packet_builder.h>
 
@@ -24,8 +24,9 @@ constexpr std::array<const char*, 7> v6{"2001:db8::1",   "2001:db8::2", "2001:db
 constexpr std::array<std::uint16_t, 6> ports{53, 80, 1000, 1024, 5000, 40000};
 constexpr std::array<std::uint16_t, 3> vlans{1, 2, 100};
 constexpr std::array<std::uint8_t, 8> ttls{64, 64, 64, 64, 1, 2, 0, 255};
-constexpr std::array<std::uint8_t, 6> flag_sets{tcp_flag::ack, tcp_flag::syn, tcp_flag::syn | tcp_flag::ack,
-                                                tcp_flag::fin | tcp_flag::ack, tcp_flag::rst, tcp_flag::ack | 0xc0};
+constexpr std::array<std::uint8_t, 6> flag_sets{
+    tcp_flag::ack, tcp_flag::syn,       tcp_flag::syn | tcp_flag::ack, tcp_flag::fin | tcp_flag::ack,
+    tcp_flag::rst, tcp_flag::ack | 0xc0};
 
 PacketBuilder random_packet(Random& random, bool inner) {
   PacketBuilder builder;

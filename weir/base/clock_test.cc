@@ -1,8 +1,9 @@
-#include <gtest/gtest.h>
 #include <weir/base/clock.h>
 
 #include <chrono>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

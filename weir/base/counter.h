@@ -9,9 +9,7 @@ namespace weir {
 /// A number one thread adds to and any thread reads. Adding is a plain load and store, not a locked operation.
 class OwnedCounter {
  public:
-  void add(std::uint64_t n = 1) {
-    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
+  void add(std::uint64_t n = 1) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
   void set(std::uint64_t n) { value_.store(n, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 

@@ -1,9 +1,9 @@
 #pragma once
 // A file descriptor with an owner.
 
-#include <unistd.h>
-
 #include <utility>
+
+#include <unistd.h>
 
 namespace weir {
 

@@ -1,8 +1,9 @@
-#include <fcntl.h>
-#include <gtest/gtest.h>
 #include <weir/base/descriptor.h>
 
 #include <utility>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

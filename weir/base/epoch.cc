@@ -1,8 +1,9 @@
 #include <weir/base/epoch.h>
-#include <weir/base/spin_lock.h>
 
 #include <algorithm>
 #include <thread>
+
+#include <weir/base/spin_lock.h>
 
 namespace weir {
 

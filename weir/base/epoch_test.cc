@@ -1,13 +1,15 @@
-#include <gtest/gtest.h>
 #include <weir/base/epoch.h>
-#include <weir/base/published.h>
-#include <weir/base/spin_lock.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include <weir/base/published.h>
+#include <weir/base/spin_lock.h>
 
 namespace weir {
 namespace {

@@ -53,7 +53,10 @@ template <class T>
 std::uint64_t hash_value(const T& value, std::uint64_t seed) {
   if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
     return multiply_fold(static_cast<std::uint64_t>(value) ^ seed, 0x9e3779b97f4a7c15U);
-  } else if constexpr (requires { value.begin(); value.end(); }) {
+  } else if constexpr (requires {
+                         value.begin();
+                         value.end();
+                       }) {
     for (const auto& element : value) {
       seed = hash_value(element, seed);
     }

@@ -1,4 +1,3 @@
-#include <gtest/gtest.h>
 #include <weir/base/hash.h>
 
 #include <algorithm>
@@ -7,6 +6,8 @@
 #include <new>
 #include <set>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

@@ -1,8 +1,9 @@
-#include <gtest/gtest.h>
 #include <weir/base/list.h>
 
 #include <optional>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

@@ -1,6 +1,3 @@
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <weir/base/loop.h>
 
 #include <algorithm>
@@ -10,6 +7,10 @@
 #include <climits>
 #include <system_error>
 #include <utility>
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 namespace weir {
 

@@ -9,14 +9,6 @@
 // and after it ended, for its creator). Code that runs on the loop must not wait for anything, and must not poll.
 // There may be any number of loops.
 
-#include <weir/base/clock.h>
-#include <weir/base/descriptor.h>
-#include <weir/base/error.h>
-#include <weir/base/list.h>
-#include <weir/base/spawned_task.h>
-#include <weir/base/task.h>
-#include <weir/base/timer_wheel.h>
-
 #include <atomic>
 #include <cassert>
 #include <chrono>
@@ -28,6 +20,14 @@
 #include <mutex>
 #include <unordered_map>
 #include <vector>
+
+#include <weir/base/clock.h>
+#include <weir/base/descriptor.h>
+#include <weir/base/error.h>
+#include <weir/base/list.h>
+#include <weir/base/spawned_task.h>
+#include <weir/base/task.h>
+#include <weir/base/timer_wheel.h>
 
 namespace weir {
 

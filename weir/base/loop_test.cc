@@ -1,10 +1,3 @@
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <weir/base/loop.h>
 
 #include <array>
@@ -16,6 +9,14 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace weir {
 namespace {

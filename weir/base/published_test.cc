@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
 #include <weir/base/published.h>
 
 #include <memory>
 #include <string>
 #include <thread>
+
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

@@ -24,9 +24,7 @@ class Random {
   }
 
   /// A number in [0, limit); `limit` > 0. The bias for limits far below 2^32 does not matter to its users.
-  std::uint32_t below(std::uint32_t limit) {
-    return static_cast<std::uint32_t>((((*this)() >> 32U) * limit) >> 32U);
-  }
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>((((*this)() >> 32U) * limit) >> 32U); }
 
   /// True with probability 1/n.
   bool one_in(std::uint32_t n) { return below(n) == 0; }

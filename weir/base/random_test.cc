@@ -1,9 +1,10 @@
-#include <gtest/gtest.h>
 #include <weir/base/random.h>
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {

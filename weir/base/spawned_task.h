@@ -1,12 +1,12 @@
 #pragma once
 // A task that a loop runs, and the handle that can cancel it.
 
-#include <weir/base/list.h>
-#include <weir/base/task.h>
-
 #include <coroutine>
 #include <exception>
 #include <utility>
+
+#include <weir/base/list.h>
+#include <weir/base/task.h>
 
 namespace weir {
 

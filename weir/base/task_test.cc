@@ -1,13 +1,15 @@
-#include <gtest/gtest.h>
-#include <weir/base/clock.h>
-#include <weir/base/error.h>
-#include <weir/base/loop.h>
 #include <weir/base/task.h>
 
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include <weir/base/clock.h>
+#include <weir/base/error.h>
+#include <weir/base/loop.h>
 
 namespace weir {
 namespace {

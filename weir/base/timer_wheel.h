@@ -6,15 +6,15 @@
 // differs from the wheel's time, and moves down as the time comes closer (at most ten times, typically four). Empty
 // stretches of time are skipped by bitmap, so advancing costs by timers, not by time.
 
-#include <weir/base/clock.h>
-#include <weir/base/list.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
+
+#include <weir/base/clock.h>
+#include <weir/base/list.h>
 
 namespace weir {
 

@@ -1,11 +1,13 @@
-#include <gtest/gtest.h>
-#include <weir/base/random.h>
 #include <weir/base/timer_wheel.h>
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include <gtest/gtest.h>
+
+#include <weir/base/random.h>
 
 namespace weir {
 namespace {

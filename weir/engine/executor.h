@@ -31,7 +31,7 @@ struct WorkerStats {
   OwnedCounter masked_hits;  ///< by a masked look-up
   OwnedCounter port_hits;    ///< by a rule that needed no parsing
   OwnedCounter misses;
-  OwnedCounter probes;       ///< masks tried by masked look-ups
+  OwnedCounter probes;  ///< masks tried by masked look-ups
   OwnedCounter installed;
   OwnedCounter not_installed;  ///< decisions that could not be kept
   OwnedCounter widened;        ///< rules that took an existing mask because there were too many

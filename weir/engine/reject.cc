@@ -27,8 +27,8 @@ IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
 
 }  // namespace
 
-Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet,
-                    std::uint32_t what, Nanoseconds now) {
+Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet, std::uint32_t what,
+                    Nanoseconds now) {
   if (!packet.layout.ip() || !ports.known(packet.ingress)) {
     return nullptr;
   }

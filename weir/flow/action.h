@@ -16,22 +16,22 @@ class Group;
 class Meter;
 
 enum class ActionKind : std::uint8_t {
-  set,            ///< field, value
+  set,  ///< field, value
   decrement_ttl,
-  push_vlan,      ///< number: tag control; becomes the outer tag, type 0x8100
-  pop_vlan,       ///< takes the outer tag
-  encapsulate,    ///< number: index into Rule::tunnels
-  decapsulate,    ///< takes everything up to and with the VXLAN header
-  count,          ///< object: Counter
-  meter,          ///< object: Meter; ends with drop(metered) above the rate
-  mirror,         ///< number: port
+  push_vlan,    ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,     ///< takes the outer tag
+  encapsulate,  ///< number: index into Rule::tunnels
+  decapsulate,  ///< takes everything up to and with the VXLAN header
+  count,        ///< object: Counter
+  meter,        ///< object: Meter; ends with drop(metered) above the rate
+  mirror,       ///< number: port
   // The last action of a rule is one of these.
-  output,         ///< number: port
-  flood,          ///< number: VLAN of the domain
-  select,         ///< object: Group
-  reject,         ///< number: IcmpError, mtu above bit 16; reason
-  drop,           ///< reason
-  enter,          ///< number: stage at which the packet is looked up again, or packet stage that gets it
+  output,  ///< number: port
+  flood,   ///< number: VLAN of the domain
+  select,  ///< object: Group
+  reject,  ///< number: IcmpError, mtu above bit 16; reason
+  drop,    ///< reason
+  enter,   ///< number: stage at which the packet is looked up again, or packet stage that gets it
 };
 
 struct Action {
@@ -45,9 +45,9 @@ struct Action {
 
 /// A condition on each packet, tested before the first action. A rule applies to packets that match and pass all.
 enum class GuardKind : std::uint8_t {
-  ttl_above,  ///< TTL > number
-  fits,       ///< L3 length <= number
-  flags,      ///< TCP flags & (number >> 8) == number & 0xff
+  ttl_above,   ///< TTL > number
+  fits,        ///< L3 length <= number
+  flags,       ///< TCP flags & (number >> 8) == number & 0xff
   frame_fits,  ///< length of the frame <= number
 };
 

@@ -73,7 +73,7 @@ class Classifier {
     std::uint32_t best = ~std::uint32_t{0};
     std::unordered_map<std::uint64_t, std::vector<RulePtr>> buckets;  // each sorted by order
     std::size_t size = 0;
-    bool published = false;  // control side
+    bool published = false;                                   // control side
     std::array<classifier_detail::Neighbours, 2> neighbours;  // of the words that addresses begin in
   };
   using TuplePtr = std::shared_ptr<const Tuple>;

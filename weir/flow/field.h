@@ -13,14 +13,32 @@
 namespace weir {
 
 enum class FieldId : std::uint8_t {
-  eth_dst, eth_src, eth_type,
-  vlan_id, vlan_pcp, vlan_inner_id, vlan_inner_pcp,
-  arp_operation, arp_sender_ip, arp_sender_mac, arp_target_ip, arp_target_mac,
-  ip_src, ip_dst, ip_protocol, ip_dscp, ip_ecn, ip_ttl,
-  l4_src_port, l4_dst_port,
+  eth_dst,
+  eth_src,
+  eth_type,
+  vlan_id,
+  vlan_pcp,
+  vlan_inner_id,
+  vlan_inner_pcp,
+  arp_operation,
+  arp_sender_ip,
+  arp_sender_mac,
+  arp_target_ip,
+  arp_target_mac,
+  ip_src,
+  ip_dst,
+  ip_protocol,
+  ip_dscp,
+  ip_ecn,
+  ip_ttl,
+  l4_src_port,
+  l4_dst_port,
   tcp_flags,
-  icmp_type, icmp_code, icmp_id,
-  vxlan_vni, tunnel_vni,
+  icmp_type,
+  icmp_code,
+  icmp_id,
+  vxlan_vni,
+  tunnel_vni,
 };
 inline constexpr unsigned field_count = 26;
 
@@ -34,11 +52,11 @@ struct FieldValue {
 
 /// Where a field stands in the Key, and when a packet has it.
 struct FieldSpec {
-  std::string_view name;    ///< "ip.dst"
-  std::uint8_t offset;      ///< in Key, bytes
-  std::uint8_t bytes;       ///< in Key; 16 for an IP address, of which IPv4 uses 4
-  std::uint8_t shift;       ///< numbers only: bits below the field in its last byte
-  std::uint16_t mask;       ///< numbers only: the field's bits after the shift
+  std::string_view name;  ///< "ip.dst"
+  std::uint8_t offset;    ///< in Key, bytes
+  std::uint8_t bytes;     ///< in Key; 16 for an IP address, of which IPv4 uses 4
+  std::uint8_t shift;     ///< numbers only: bits below the field in its last byte
+  std::uint16_t mask;     ///< numbers only: the field's bits after the shift
   bool number;
   bool settable;
 };
@@ -113,8 +131,8 @@ inline constexpr Field<std::uint16_t> type{FieldId::eth_type};  ///< behind all 
 
 /// The outer tag, and behind it `inner`.
 namespace vlan {
-inline constexpr Field<std::uint16_t> id{FieldId::vlan_id};    ///< 12 bits
-inline constexpr Field<std::uint8_t> pcp{FieldId::vlan_pcp};   ///< 3 bits
+inline constexpr Field<std::uint16_t> id{FieldId::vlan_id};   ///< 12 bits
+inline constexpr Field<std::uint8_t> pcp{FieldId::vlan_pcp};  ///< 3 bits
 inline constexpr Field<std::uint16_t> inner_id{FieldId::vlan_inner_id};
 inline constexpr Field<std::uint8_t> inner_pcp{FieldId::vlan_inner_pcp};
 }  // namespace vlan
@@ -165,8 +183,25 @@ inline constexpr Field<std::uint32_t> vni{FieldId::tunnel_vni};
 
 /// What `flow.has()` can ask; all of it is in the packet's layout.
 enum class Layer : std::uint8_t {
-  ethernet, vlan, vlan_inner, arp, ip, ipv4, ipv6, tcp, udp, sctp, icmp, icmpv6, ports, vxlan, tunnel,
-  fragment, later_fragment, options, well_formed,
+  ethernet,
+  vlan,
+  vlan_inner,
+  arp,
+  ip,
+  ipv4,
+  ipv6,
+  tcp,
+  udp,
+  sctp,
+  icmp,
+  icmpv6,
+  ports,
+  vxlan,
+  tunnel,
+  fragment,
+  later_fragment,
+  options,
+  well_formed,
 };
 
 bool has(Layer layer, Layout layout);

@@ -225,7 +225,10 @@ class Flow {
   virtual std::uint32_t stage_number(const void* stage) = 0;
 
   /// Forgets what look-ups returned.
-  void forget() { used_ = 0; overflow_.clear(); }
+  void forget() {
+    used_ = 0;
+    overflow_.clear();
+  }
 
   TraceObserver* observer_ = nullptr;
 

@@ -6,8 +6,9 @@ namespace {
 
 // The layout bits that a packet must have for the field to be there.
 std::pair<std::uint16_t, std::uint16_t> requirement(FieldId field, bool v6) {
-  const auto l3 = [](L3 kind) { return std::pair{static_cast<std::uint16_t>(static_cast<unsigned>(kind) << 2U),
-                                                 Layout::l3_mask}; };
+  const auto l3 = [](L3 kind) {
+    return std::pair{static_cast<std::uint16_t>(static_cast<unsigned>(kind) << 2U), Layout::l3_mask};
+  };
   switch (field) {
     case FieldId::arp_operation:
     case FieldId::arp_sender_ip:

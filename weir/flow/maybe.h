@@ -19,9 +19,7 @@ struct Maybe {
   const T* operator->() const { return &value; }
   [[nodiscard]] T value_or(T other) const { return present ? value : other; }
 
-  bool operator==(const Maybe& other) const {
-    return present == other.present && (!present || value == other.value);
-  }
+  bool operator==(const Maybe& other) const { return present == other.present && (!present || value == other.value); }
   [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const {
     return present ? hash_value(value, seed + 1) : hash_value(std::uint64_t{0}, seed);
   }

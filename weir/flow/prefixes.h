@@ -47,8 +47,8 @@ class Prefixes {
   using NodePtr = std::shared_ptr<const Node>;
 
   struct Found {
-    const V* value;    ///< until the caller's next quiescent state
-    unsigned depth;    ///< every address with the same first `depth` bits finds the same
+    const V* value;  ///< until the caller's next quiescent state
+    unsigned depth;  ///< every address with the same first `depth` bits finds the same
   };
 
   static bool bit_of(const IpAddress& address, unsigned i) { return (address.bytes[i / 8] >> (7 - i % 8) & 1U) != 0; }
@@ -150,7 +150,7 @@ class Prefixes {
   }
 
   std::string name_;
-  std::array<RegionState, 2> states_;  // of look-ups by ip.src and by ip.dst
+  std::array<RegionState, 2> states_;        // of look-ups by ip.src and by ip.dst
   std::array<Published<NodePtr>, 2> tries_;  // IPv4, IPv6
   std::atomic<std::size_t> size_{0};
 };

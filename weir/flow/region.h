@@ -20,8 +20,8 @@ struct KeyRegion {
 /// The packets whose `field` (ip.src or ip.dst) lies in `prefix`.
 KeyRegion region_of(FieldId field, const IpPrefix& prefix);
 
-/// Parts of a packet that a decision had rewritten before it looked something up: what the look-up saw there is not what
-/// the rule's match shows.
+/// Parts of a packet that a decision had rewritten before it looked something up: what the look-up saw there is not
+/// what the rule's match shows.
 namespace rewritten {
 inline constexpr std::uint8_t eth = 1;
 inline constexpr std::uint8_t tags = 2;
@@ -36,18 +36,8 @@ inline constexpr unsigned combinations = 128;
 const Key& bits(std::uint8_t parts);
 }  // namespace rewritten
 
-/// Whether some packet of the rule (`value`, `mask`) may have been seen in `region` by a look-up behind rewrites of
-/// `parts`: those bits are unknown.
-inline bool overlap(const KeyRegion& region, const Key& value, const Key& mask, std::uint8_t parts) {
-  const Key& unknown = rewritten::bits(parts);
-  std::uint64_t difference = 0;
-  for (std::size_t i = 0; i < Key::words; ++i) {
-    difference |= (region.value.word(i) ^ value.word(i)) & region.mask.word(i) & mask.word(i) & ~unknown.word(i);
-  }
-  return difference == 0;
-}
-
-/// `overlap` of several regions with many rules of one mask: only the words that matter are compared.
+/// Whether some packet of a rule may have been seen in one of several regions by a look-up behind rewrites of some parts,
+/// whose bits are unknown. For many rules of one mask: only the words that matter are compared.
 class OverlapPlan {
  public:
   void assign(std::span<const KeyRegion> regions, const Key& mask, std::uint8_t parts) {

@@ -37,8 +37,8 @@ class State {
 
   template <class K, class V>
   Table<K, V>& table(std::string name, TableOptions options = {}) {
-    auto table = std::make_unique<Table<K, V>>(std::move(name), options, seed_,
-                                               [this](Nanoseconds at) { schedule(at); });
+    auto table =
+        std::make_unique<Table<K, V>>(std::move(name), options, seed_, [this](Nanoseconds at) { schedule(at); });
     return keep(tables_, std::move(table));
   }
   template <class V>

@@ -149,7 +149,8 @@ class Table final : public TableBase, public Refreshable {
     Stripe& stripe = stripe_of(key);
     const std::lock_guard guard(stripe.dependents.lock());
     const std::uint32_t i = find(stripe, key);
-    return {i != none, i != none ? entries_[i].value : V{},
+    return {i != none,
+            i != none ? entries_[i].value : V{},
             {.stripe = &stripe.dependents, .generation = stripe.dependents.generation()}};
   }
 
@@ -268,8 +269,8 @@ class Table final : public TableBase, public Refreshable {
     if (options_.idle != 0) {
       const Entry& entry = entries_[i];
       const std::lock_guard guard(due_lock_);
-      due_.push({entry.last_used + options_.idle, i, entry.serial,
-                 static_cast<std::uint32_t>(&stripe - stripes_.data())});
+      due_.push(
+          {entry.last_used + options_.idle, i, entry.serial, static_cast<std::uint32_t>(&stripe - stripes_.data())});
       schedule_(due_.top().at);
     }
   }
@@ -341,7 +342,7 @@ class Table final : public TableBase, public Refreshable {
   std::atomic<std::uint64_t> rejected_{0};
   Dependents full_;
 
-  std::mutex due_lock_;  // guards due_
+  std::mutex due_lock_;                                             // guards due_
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  // earliest first
 };
 

@@ -13,8 +13,8 @@ namespace weir {
 
 /// What an update did.
 struct UpdateReport {
-  std::size_t rules_cleared = 0;      ///< that now decide again
-  Nanoseconds barrier = 0;            ///< time waited for workers and engines
+  std::size_t rules_cleared = 0;  ///< that now decide again
+  Nanoseconds barrier = 0;        ///< time waited for workers and engines
 };
 
 /// A list of changes. Recorded without effect; `commit` applies them in order, once. One thread.
@@ -53,9 +53,8 @@ class Update {
   template <class T>
   void set(Versioned<T>& versioned, std::type_identity_t<T> value) {
     steps_.push_back([&versioned, value = std::move(value)](Update& update) {
-      update.undo_.push_back([&update, &versioned, before = T(versioned.value_.read())] {
-        update.replace(versioned, before);
-      });
+      update.undo_.push_back(
+          [&update, &versioned, before = T(versioned.value_.read())] { update.replace(versioned, before); });
       update.replace(versioned, value);
       return Result<>{};
     });

@@ -20,9 +20,9 @@ struct MacAddress {
   auto operator<=>(const MacAddress&) const = default;
   [[nodiscard]] bool multicast() const { return (bytes[0] & 1U) != 0; }
   [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const {
-    return hash_value((std::uint64_t{load_big<std::uint32_t>(bytes.data())} << 16U) |
-                          load_big<std::uint16_t>(bytes.data() + 4),
-                      seed);
+    return hash_value(
+        (std::uint64_t{load_big<std::uint32_t>(bytes.data())} << 16U) | load_big<std::uint16_t>(bytes.data() + 4),
+        seed);
   }
 
   /// "02:00:00:00:00:01"

@@ -38,8 +38,8 @@ inline void transport_checksum(Packet& packet, std::span<const std::uint8_t> bef
       packet.data + packet.offload.checksum_start + packet.offload.checksum_offset == field) {
     // The field holds the sum of the pseudo-header, not inverted; the rest will be summed by whoever sends the frame.
     if (pseudo) {
-      store_big<std::uint16_t>(field, static_cast<std::uint16_t>(~checksum::update(
-                                          static_cast<std::uint16_t>(~value), before, after)));
+      store_big<std::uint16_t>(
+          field, static_cast<std::uint16_t>(~checksum::update(static_cast<std::uint16_t>(~value), before, after)));
     }
     return;
   }

@@ -18,9 +18,8 @@ bool unspecified(const IpAddress& address) {
 }
 
 bool broadcast(const IpAddress& address) {
-  return !address.v6 && std::all_of(address.bytes.begin(), address.bytes.begin() + 4, [](std::uint8_t byte) {
-    return byte == 0xff;
-  });
+  return !address.v6 &&
+         std::all_of(address.bytes.begin(), address.bytes.begin() + 4, [](std::uint8_t byte) { return byte == 0xff; });
 }
 
 // Whether the address is that of one host which is not this one.
@@ -62,8 +61,7 @@ void copy_l3(const Packet& packet, std::uint8_t* to, unsigned bytes) {
 
 }  // namespace
 
-Packet* make_icmp_error(PacketCache& frames, const Packet& packet, const IcmpErrorKind& kind,
-                        const IpAddress& source) {
+Packet* make_icmp_error(PacketCache& frames, const Packet& packet, const IcmpErrorKind& kind, const IpAddress& source) {
   const bool v6 = packet.layout.l3() == L3::ipv6;
   const std::uint8_t* l3 = packet.data + packet.l3;
   IpAddress src;

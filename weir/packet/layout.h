@@ -10,20 +10,20 @@ namespace weir {
 /// How parsing ended. Anything but `ok` names the first header that could not be read; the headers before it are good.
 enum class ParseVerdict : std::uint8_t {
   ok,
-  truncated_ethernet,    ///< shorter than 14 bytes
-  truncated_vlan,        ///< ends inside a VLAN tag
-  truncated_arp,         ///< ends inside ARP
-  truncated_ipv4,        ///< ends inside the IPv4 header
-  bad_ipv4,              ///< version not 4, header length below 20, or total length below the header's
-  ipv4_length,           ///< total length beyond the end of the frame
-  truncated_ipv6,        ///< ends inside the IPv6 header
-  bad_ipv6,              ///< version not 6
-  ipv6_length,           ///< payload length beyond the end of the frame
-  truncated_extension,   ///< an IPv6 extension header ends beyond the payload
-  headers_too_long,      ///< more than 8 extension headers, or more than 232 bytes from the L3 header on
-  truncated_l4,          ///< the payload ends inside the TCP, UDP, SCTP or ICMP header
-  bad_l4,                ///< TCP data offset or UDP length that cannot be
-  truncated_vxlan,       ///< ends inside the VXLAN header
+  truncated_ethernet,   ///< shorter than 14 bytes
+  truncated_vlan,       ///< ends inside a VLAN tag
+  truncated_arp,        ///< ends inside ARP
+  truncated_ipv4,       ///< ends inside the IPv4 header
+  bad_ipv4,             ///< version not 4, header length below 20, or total length below the header's
+  ipv4_length,          ///< total length beyond the end of the frame
+  truncated_ipv6,       ///< ends inside the IPv6 header
+  bad_ipv6,             ///< version not 6
+  ipv6_length,          ///< payload length beyond the end of the frame
+  truncated_extension,  ///< an IPv6 extension header ends beyond the payload
+  headers_too_long,     ///< more than 8 extension headers, or more than 232 bytes from the L3 header on
+  truncated_l4,         ///< the payload ends inside the TCP, UDP, SCTP or ICMP header
+  bad_l4,               ///< TCP data offset or UDP length that cannot be
+  truncated_vxlan,      ///< ends inside the VXLAN header
 };
 inline constexpr unsigned parse_verdicts = 15;
 

@@ -31,14 +31,14 @@ struct alignas(64) Packet {
   /// Headers lie in the first so many bytes; bytes beyond twice that may be shared with a copy of the packet.
   static constexpr unsigned header_bytes = 256;
 
-  std::uint8_t* data;       ///< first byte of this segment
-  Packet* next;             ///< next segment of the same frame
-  std::uint64_t timestamp;  ///< when it was received, on the node's clock
-  std::uint32_t length;     ///< bytes of the frame, all segments
-  std::uint16_t segment;    ///< bytes in this segment
-  std::uint16_t ingress;    ///< number of the port it came in by
-  std::uint32_t owner;      ///< 1 + index of the frame whose buffer `data` lies in; 0: its own
-  std::uint32_t vni;        ///< of the tunnel it came out of (Layout::tunnel_bit)
+  std::uint8_t* data;                     ///< first byte of this segment
+  Packet* next;                           ///< next segment of the same frame
+  std::uint64_t timestamp;                ///< when it was received, on the node's clock
+  std::uint32_t length;                   ///< bytes of the frame, all segments
+  std::uint16_t segment;                  ///< bytes in this segment
+  std::uint16_t ingress;                  ///< number of the port it came in by
+  std::uint32_t owner;                    ///< 1 + index of the frame whose buffer `data` lies in; 0: its own
+  std::uint32_t vni;                      ///< of the tunnel it came out of (Layout::tunnel_bit)
   std::atomic<std::uint16_t> references;  ///< this frame's buffer has so many users
   Layout layout;                          ///< as the last parse found it
   std::uint16_t payload;                  ///< offset of what follows the last parsed header

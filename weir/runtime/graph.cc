@@ -82,8 +82,8 @@ Result<Pipeline> Graph::compile(std::span<const std::string> ports) const {
     }
     auto& outputs = pipeline.stages[from].outputs;
     if (edge.output >= outputs.size()) {
-      wrong.push_back(fmt::format("stage '{}' has no output {}; it has {}", nodes_[from].name, edge.output,
-                                  outputs.size()));
+      wrong.push_back(
+          fmt::format("stage '{}' has no output {}; it has {}", nodes_[from].name, edge.output, outputs.size()));
     } else if (outputs[edge.output] != Pipeline::nowhere && outputs[edge.output] != to) {
       wrong.push_back(fmt::format("output {} of stage '{}' is connected twice: to '{}' and to '{}'", edge.output,
                                   nodes_[from].name, nodes_[outputs[edge.output]].name, nodes_[to].name));
@@ -104,8 +104,8 @@ Result<Pipeline> Graph::compile(std::span<const std::string> ports) const {
     if (edge.port.number >= ports.size()) {
       wrong.push_back(fmt::format("a connection from port number {}, which the node does not have", edge.port.number));
     } else if (to == nodes_.size()) {
-      wrong.push_back(fmt::format("port '{}' is connected to a stage that was not added to this graph",
-                                  ports[edge.port.number]));
+      wrong.push_back(
+          fmt::format("port '{}' is connected to a stage that was not added to this graph", ports[edge.port.number]));
     } else if (pipeline.entry[edge.port.number] != Pipeline::nowhere && pipeline.entry[edge.port.number] != to) {
       wrong.push_back(fmt::format("port '{}' is connected twice: to '{}' and to '{}'", ports[edge.port.number],
                                   nodes_[pipeline.entry[edge.port.number]].name, nodes_[to].name));

@@ -20,16 +20,16 @@ namespace weir {
 
 struct NodeOptions {
   std::string name = "node";
-  unsigned workers = 1;              ///< 1 to max_workers
+  unsigned workers = 1;  ///< 1 to max_workers
   Idle idle = Idle::adaptive;
   EngineKind engine = EngineKind::core;
   std::uint32_t rule_cache = 65'536;  ///< rules per worker; 0: none, every packet is decided
   DecisionShare decision_share;
-  std::uint64_t seed = 1;            ///< of every hash and random choice
-  std::uint32_t frames = 16'384;     ///< in the pool, 4 KiB each
-  std::size_t batch = 32;            ///< packets taken from a port at once, 1 to 256
-  bool pin = true;                   ///< worker i to the i-th processor the process may use
-  bool capture_time = false;         ///< the clock follows the captures that ports read; packets in order of time
+  std::uint64_t seed = 1;         ///< of every hash and random choice
+  std::uint32_t frames = 16'384;  ///< in the pool, 4 KiB each
+  std::size_t batch = 32;         ///< packets taken from a port at once, 1 to 256
+  bool pin = true;                ///< worker i to the i-th processor the process may use
+  bool capture_time = false;      ///< the clock follows the captures that ports read; packets in order of time
 };
 
 /// Ports, stages and state are added first; then the node is started. Functions are for one thread unless they say

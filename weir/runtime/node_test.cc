@@ -54,8 +54,8 @@ class NodeKinds : public testing::TestWithParam<Kind> {};
 // The same packets, whatever the engine and however many workers: the digest does not depend on their order.
 TEST_P(NodeKinds, ForwardsFiniteInputCompletely) {
   const Kind kind = GetParam();
-  auto node = make_node(
-      {.workers = kind.workers, .idle = kind.idle, .engine = kind.engine, .rule_cache = kind.rule_cache});
+  auto node =
+      make_node({.workers = kind.workers, .idle = kind.idle, .engine = kind.engine, .rule_cache = kind.rule_cache});
   const auto in = node->add_port("in", "memory:flows=200,count=20000,order=random,size=200");
   const auto out = node->add_port("out", "memory:");
   ASSERT_TRUE(in && out);

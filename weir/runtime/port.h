@@ -34,7 +34,7 @@ struct Port {
   DeviceTraits traits;
   std::vector<PortCounters> counters;  ///< by worker
 
-  [[nodiscard]] std::uint64_t sum(OwnedCounter PortCounters::*which) const {
+  [[nodiscard]] std::uint64_t sum(OwnedCounter PortCounters::* which) const {
     std::uint64_t total = 0;
     for (const PortCounters& worker : counters) {
       total += (worker.*which).get();

@@ -16,12 +16,12 @@ namespace weir {
 
 namespace {
 
-constexpr std::int64_t budget_burst = 100'000;        // ns
-constexpr std::int64_t budget_debt = 5'000;          // ns over the budget at which a port is no longer polled
-constexpr std::int64_t budget_resume = 10'000;        // ns earned again at which it is: enough for some decisions
-constexpr std::size_t pressed_batch = 8;              // packets at once of such a port: others wait meanwhile
-constexpr unsigned rounds_until_quiet = 64;           // without packets; others may then use the time
-constexpr Nanoseconds longest_sleep = 50'000'000;     // until timers are looked at again
+constexpr std::int64_t budget_burst = 100'000;          // ns
+constexpr std::int64_t budget_debt = 5'000;             // ns over the budget at which a port is no longer polled
+constexpr std::int64_t budget_resume = 10'000;          // ns earned again at which it is: enough for some decisions
+constexpr std::size_t pressed_batch = 8;                // packets at once of such a port: others wait meanwhile
+constexpr unsigned rounds_until_quiet = 64;             // without packets; others may then use the time
+constexpr Nanoseconds longest_sleep = 50'000'000;       // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;  // with a device that cannot wake us
 constexpr unsigned empty_rounds_before_sleep = 2'000;
 
@@ -152,8 +152,8 @@ void Worker::thread_main() {
     if (rounds % 4096 == 0) {
       account_time();
     }
-    const bool sleepy = shared_.idle == Idle::interrupt ||
-                        (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);
+    const bool sleepy =
+        shared_.idle == Idle::interrupt || (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);
     if (!any && sleepy) {
       sleep();
     }
@@ -229,15 +229,16 @@ std::size_t Worker::round() {
     // A port that has used up its decisions waits while others have packets; alone, it may decide all the time. Just
     // over the budget it is polled, and only its misses are dropped.
     const bool others = shared_time && std::ranges::any_of(sources_, [&](const Source& other) {
-      return &other != &source && other.empty_rounds <= rounds_until_quiet;
-    });
+                          return &other != &source && other.empty_rounds <= rounds_until_quiet;
+                        });
     source.budget.limited = others && !source.port->traits.waits;
     source.paused = source.budget.tokens < (source.paused ? budget_resume : -budget_debt);
     source.pressed = source.paused || (source.pressed && source.budget.tokens < budget_burst / 2);
     if (others && source.paused) {
       continue;
     }
-    const std::size_t count = poll(source, others && source.pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
+    const std::size_t count =
+        poll(source, others && source.pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
     source.empty_rounds = count != 0 ? 0 : std::min(source.empty_rounds, rounds_until_quiet) + 1;
     handled += count;
   }

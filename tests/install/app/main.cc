@@ -1,8 +1,8 @@
 // A program outside of Weir's tree, built against an installed copy: a stage of its own, run on generated packets.
 
-#include <weir/weir.h>
-
 #include <cstdio>
+
+#include <weir/weir.h>
 
 namespace {
 

@@ -148,7 +148,8 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     const Nanoseconds before = SystemClock::read();
     cache_.find_masked(std::span(keys_).first(count), std::span(hashes_).first(count), std::span(found_).first(count));
     const auto took = static_cast<std::int64_t>(SystemClock::read() - before);
-    const auto missing = static_cast<std::size_t>(std::count(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), no_rule));
+    const auto missing = static_cast<std::size_t>(
+        std::count(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count), no_rule));
     context_.stats.masked_hits.add(count - exact_ - missing);
     // Those that find nothing pay: somebody else's masks must not use up the budget of flows that are known.
     budget.tokens -= took * static_cast<std::int64_t>(missing) / static_cast<std::int64_t>(count - exact_);
@@ -194,8 +195,8 @@ void CoreExecutor::handle(std::size_t i, Nanoseconds now, DecisionBudget& budget
     }
   }
   if (caching_ && (rule != no_rule || changed_)) {
-    rule = cache_.find(keys_[i], hashes_[i],
-                       [&](RuleIndex candidate) { return guards_hold(cache_.body(candidate), i); });
+    rule =
+        cache_.find(keys_[i], hashes_[i], [&](RuleIndex candidate) { return guards_hold(cache_.body(candidate), i); });
     if (rule != no_rule) {
       context_.stats.masked_hits.add();
       hit(cache_.body(rule), i, now);
@@ -363,8 +364,8 @@ bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64
     auto& ip = *reinterpret_cast<Ipv4Header*>(l3);
     ip.total_length = static_cast<std::uint16_t>(udp_length + sizeof(Ipv4Header));
     ip.tos = static_cast<std::uint8_t>(ip.tos | ecn);
-    ip.checksum = static_cast<std::uint16_t>(
-        ~checksum::fold(std::uint64_t{tunnel.checksum_base} + ip.total_length + ecn));
+    ip.checksum =
+        static_cast<std::uint16_t>(~checksum::fold(std::uint64_t{tunnel.checksum_base} + ip.total_length + ecn));
   }
   store_big<std::uint16_t>(udp, static_cast<std::uint16_t>(49152U + (hash >> 32U & 0x3fffU)));
   store_big<std::uint16_t>(udp + 4, udp_length);
@@ -437,8 +438,7 @@ void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash
 }
 
 void CoreExecutor::reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now) {
-  Packet* message =
-      make_reject(context_.state, context_.ports, context_.frames, *packet, what, now);
+  Packet* message = make_reject(context_.state, context_.ports, context_.frames, *packet, what, now);
   if (message != nullptr) {
     context_.stats.originated.add();
     emit(message->ingress, message);

@@ -10,7 +10,7 @@
 namespace weir {
 
 struct CoreOptions {
-  std::uint32_t rule_cache = 65'536;  ///< rules; 0: every packet is decided
+  std::uint32_t rule_cache = 65'536;          ///< rules; 0: every packet is decided
   std::size_t masks = RuleCache::mask_limit;  ///< 2 to RuleCache::mask_limit
 };
 

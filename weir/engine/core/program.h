@@ -12,37 +12,37 @@
 namespace weir {
 
 enum class Op : std::uint8_t {
-  set_macs,      ///< bytes[0..11]: both Ethernet addresses
+  set_macs,  ///< bytes[0..11]: both Ethernet addresses
   set_eth_dst,
   set_eth_src,
-  set_vlan,      ///< number: slot; bytes[0..1] value, [2..3] mask
-  set_src,       ///< bytes: address
+  set_vlan,  ///< number: slot; bytes[0..1] value, [2..3] mask
+  set_src,   ///< bytes: address
   set_dst,
   set_src_port,
   set_dst_port,
-  set_tos,       ///< bytes[0] value, [1] mask
+  set_tos,  ///< bytes[0] value, [1] mask
   set_ttl,
   decrement_ttl,
   push_vlan,
   pop_vlan,
-  encapsulate,   ///< operand: Tunnel
+  encapsulate,  ///< operand: Tunnel
   decapsulate,
-  count,         ///< operand: Counter*
-  meter,         ///< operand: Meter*
+  count,  ///< operand: Counter*
+  meter,  ///< operand: Meter*
   mirror,
   // final
   output,
   flood,
-  select,        ///< operand: Group*
-  reject,        ///< operand: ReasonId
-  drop,          ///< number: ReasonId
+  select,  ///< operand: Group*
+  reject,  ///< operand: ReasonId
+  drop,    ///< number: ReasonId
   enter,
 };
 
 /// One step. What it needs beyond follows it, padded to 8 bytes.
 struct Operation {
   Op op;
-  std::uint8_t words;     ///< 8-byte words to the next operation
+  std::uint8_t words;  ///< 8-byte words to the next operation
   std::uint8_t slot;
   std::uint8_t reserved;
   std::uint32_t number;

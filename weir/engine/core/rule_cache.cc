@@ -72,8 +72,7 @@ RuleIndex RuleCache::hint(std::uint64_t hash) const {
 #if defined(__AVX2__)
   const __m256i wanted = _mm256_set1_epi32(static_cast<int>(signature));
   const __m256i there = _mm256_load_si256(reinterpret_cast<const __m256i*>(bucket.signature.data()));
-  const auto equal =
-      static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(wanted, there))));
+  const auto equal = static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(wanted, there))));
   return equal == 0 ? no_rule : bucket.rule[static_cast<std::size_t>(std::countr_zero(equal))];
 #else
   for (std::size_t i = 0; i < bucket.signature.size(); ++i) {
@@ -196,8 +195,8 @@ void RuleCache::close_if_empty(std::uint8_t index) {
   }
 }
 
-// A table whose mask is `mask` or, if there is room for no more, has all of its bits and more: consulting more is always
-// right. mask_limit if there is none.
+// A table whose mask is `mask` or, if there is room for no more, has all of its bits and more: consulting more is
+// always right. mask_limit if there is none.
 std::uint8_t RuleCache::table_for(const Key& mask) {
   std::uint8_t empty = mask_limit;
   for (std::uint8_t i = 0; i < last_table_; ++i) {

@@ -51,8 +51,8 @@ inline std::uint64_t hint_hash(const Key& key, std::uint64_t seed) {
   return multiply_fold((a ^ b) + 0x2545f4914f6cdd1dU, (c + d) ^ 0xff51afd7ed558ccdU);
 }
 
-/// Rules of one worker. Its thread does everything but `revoke` and `for_each`, which others may call while they keep an
-/// epoch online: a rule's memory is not used again before they have passed.
+/// Rules of one worker. Its thread does everything but `revoke` and `for_each`, which others may call while they keep
+/// an epoch online: a rule's memory is not used again before they have passed.
 class RuleCache final : public RuleHolder {
  public:
   /// The last is kept for rules that find no other: it matches all of the key that a flow's packets have in common.
@@ -209,13 +209,13 @@ class RuleCache final : public RuleHolder {
   std::unique_ptr<Key[]> values_;
   std::unique_ptr<RuleBody[]> bodies_;
   std::unique_ptr<Sources[]> sources_;
-  std::unique_ptr<bool[]> live_;  ///< in a masked table
+  std::unique_ptr<bool[]> live_;          ///< in a masked table
   std::atomic<RuleIndex> slots_used_{0};  ///< slots beyond were never used
   std::vector<RuleIndex> free_;
   std::deque<Limbo> limbo_;
   std::vector<RuleIndex> fresh_limbo_;  ///< removed in this batch
-  OwnedCounter size_;     ///< rules ever inserted
-  OwnedCounter removed_;  ///< and removed
+  OwnedCounter size_;                   ///< rules ever inserted
+  OwnedCounter removed_;                ///< and removed
 
   std::vector<LinkSlot> links_;
   std::uint32_t free_link_ = ~0U;

@@ -113,7 +113,9 @@ class TestRule {
         continue;
       }
       for (const KeyRegion& region : regions) {
-        if (overlap(region, rule_.value, rule_.mask, dependency.parts)) {
+        OverlapPlan plan;
+        plan.assign({&region, 1}, rule_.mask, dependency.parts);
+        if (plan.overlaps([this](std::size_t word) { return rule_.value.word(word); })) {
           return anchor_.valid.exchange(0);
         }
       }
