@@ -65,7 +65,7 @@ MUTANTS = {
         "           key.stage == values_[rule].stage;"),
     "policy_edit_finds_nothing": (
         "7", "a policy edit clears no rule",
-        "weir/flow/update.cc", "    report_.rules_cleared += state.revoke(noted.source, noted.regions);\n", ""),
+        "weir/flow/update.cc", "state.revoke(noted.source, noted.regions);", "state.revoke(noted.source * 0, noted.regions);"),
     "rewritten_bits_taken_as_known": (
         "7", "a policy edit compares bits that a rule had rewritten before it looked",
         "weir/flow/region.h", "region.mask.word(i) & mask.word(i) & ~unknown.word(i);", "region.mask.word(i) & mask.word(i) & ~(unknown.word(i) & 0U);"),

@@ -123,14 +123,6 @@ Change random_change(Random& random) {
   return {kinds[random.below(12)], random.below(2), random()};
 }
 
-std::string hex(const std::vector<std::uint8_t>& bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += fmt::format("{:02x}", byte);
-  }
-  return text;
-}
-
 }  // namespace
 
 Scenario make_scenario(std::uint64_t seed, unsigned workers) {

@@ -11,14 +11,6 @@ namespace {
 // Stage 2 is the packet stage; the others run programs.
 constexpr unsigned packet_stage = 2;
 
-std::string hex(const std::vector<std::uint8_t>& bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes) {
-    text += fmt::format("{:02x}", byte);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string Observed::difference(const Observed& other) const {

@@ -113,4 +113,12 @@ Frame random_frame(Random& random) {
   return frame;
 }
 
+std::string hex(const std::vector<std::uint8_t>& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
 }  // namespace weir::property

@@ -2,6 +2,7 @@
 // Random packets from small pools of addresses, so that flows recur: valid, broken, truncated.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <weir/base/random.h>
@@ -14,5 +15,8 @@ struct Frame {
 };
 
 Frame random_frame(Random& random);
+
+/// For messages.
+std::string hex(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace weir::property

@@ -125,7 +125,7 @@ std::vector<RuleLine> rule_lines(Node& node) {
       });
     }
   }
-  std::ranges::stable_sort(lines, std::greater{}, &RuleLine::packets);
+  std::ranges::sort(lines, std::greater{}, &RuleLine::packets);
   return lines;
 }
 

@@ -36,8 +36,8 @@ inline constexpr unsigned combinations = 128;
 const Key& bits(std::uint8_t parts);
 }  // namespace rewritten
 
-/// Whether some packet of a rule may have been seen in one of several regions by a look-up behind rewrites of some parts,
-/// whose bits are unknown. For many rules of one mask: only the words that matter are compared.
+/// Whether some packet of a rule may have been seen in one of several regions by a look-up behind rewrites of some
+/// parts, whose bits are unknown. For many rules of one mask: only the words that matter are compared.
 class OverlapPlan {
  public:
   void assign(std::span<const KeyRegion> regions, const Key& mask, std::uint8_t parts) {

@@ -273,7 +273,7 @@ Summary Node::summary() const {
       summary.drops.push_back({std::string(reason.name), std::string(reason.help), drops[i]});
     }
   }
-  std::ranges::stable_sort(summary.drops, std::greater{}, &Summary::DropLine::packets);
+  std::ranges::sort(summary.drops, std::greater{}, &Summary::DropLine::packets);
   state_->for_each_counter([&](const Counter& counter) {
     summary.counters.push_back({counter.name(), counter.packets(), counter.bytes()});
   });

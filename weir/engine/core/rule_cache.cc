@@ -169,7 +169,7 @@ void RuleCache::find_masked(std::span<const Key> keys, std::span<const std::uint
 // Tables that find most come first.
 void RuleCache::sort_order() {
   finds_since_sort_ = 0;
-  std::ranges::stable_sort(order_, std::greater{}, [this](std::uint8_t i) { return masks_[i].hits; });
+  std::ranges::sort(order_, std::greater{}, [this](std::uint8_t i) { return masks_[i].hits; });
   for (const std::uint8_t i : order_) {
     masks_[i].hits /= 2;
   }
