@@ -55,13 +55,17 @@ def main():
     chosen = {name: mutant for name, mutant in mutants().items() if not sys.argv[1:] or name in sys.argv[1:]}
     if not chosen:
         sys.exit("test-mutants: no such mutant; see tests/property/mutants.py")
-    shutil.rmtree(SOURCE, ignore_errors=True)
     files = run("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.splitlines()
+    for old in SOURCE.rglob("*") if SOURCE.exists() else []:
+        if old.is_file() and str(old.relative_to(SOURCE)) not in files:
+            old.unlink()
     for file in files:
-        target = SOURCE / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / file).is_file():
-            shutil.copy2(ROOT / file, target)
+        source, target = ROOT / file, SOURCE / file
+        # A copy is as new as its content: an unchanged one is not built again, a changed one is.
+        if source.is_file() and not (target.is_file() and target.read_bytes() == source.read_bytes()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            shutil.copymode(source, target)
     run("cmake", "--preset", "release", "-S", SOURCE, "-B", BUILD, "-DWEIR_BENCH=OFF", "-DWEIR_HEADER_CHECK=OFF",
         cwd=SOURCE, check=True)
     build()

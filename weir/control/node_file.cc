@@ -22,7 +22,7 @@ void read_workers(const Config& config, NodeOptions& options, Errors& errors) {
     return errors.take(checked);
   }
   if (const Config* count = config.find("count")) {
-    options.workers = static_cast<unsigned>(errors.take(count->integer(1, max_workers), {1}));
+    options.workers = static_cast<unsigned>(errors.take(count->integer(1, max_workers), std::int64_t{1}));
   }
   if (const Config* idle = config.find("idle")) {
     options.idle = static_cast<Idle>(errors.take(idle->one_of({"poll", "adaptive", "interrupt"})));
