@@ -18,7 +18,7 @@ MAKEFLAGS   += --no-print-directory
         format format-check lint install clean
 
 COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
-CTEST   = ctest --test-dir $(1) --output-on-failure --no-tests=error -j $(JOBS)
+CTEST   = ctest --test-dir $(1) --output-on-failure --no-tests=error --output-junit results.xml -j $(JOBS)
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -21,11 +21,11 @@ MUTANTS = {
         "weir/flow/traced_flow.cc", "guard(GuardKind::ttl_above, ttl_taken_ + 1,", "guard(GuardKind::ttl_above, 1,"),
     "ecn_not_per_packet": (
         "3", "the outer ECN is not the packet's own",
-        "weir/engine/core/core_executor.cc",
+        "weir/engine/core/core_actions.cc",
         "const std::uint8_t ecn = packet.layout.ip() ? edit::tos(packet) & 3U : 0;", "const std::uint8_t ecn = 0;"),
     "source_port_not_per_packet": (
         "3", "the outer source port is the same for all packets of a rule",
-        "weir/engine/core/core_executor.cc", "(49152U + (hash >> 32U & 0x3fffU))", "(49152U + (hash & 0U))"),
+        "weir/engine/core/core_actions.cc", "(49152U + (hash >> 32U & 0x3fffU))", "(49152U + (hash & 0U))"),
     "stage_not_matched": (
         "4", "a rule made behind a packet stage or decapsulation also takes packets that have not been there",
         "weir/flow/traced_flow.cc", "  rule_.mask.stage = 0xff;\n", "  rule_.mask.stage = 0;\n"),
@@ -34,7 +34,7 @@ MUTANTS = {
         "weir/packet/parse.cc", "layout_.bits = packet_.tunnel != 0 ? Layout::tunnel_bit : 0;", "layout_.bits = 0;"),
     "members_frozen": (
         "5", "a select keeps the members of its first packet",
-        "weir/engine/core/core_executor.cc", "  const Member* member = group.members().pick(hash);\n",
+        "weir/engine/core/core_actions.cc", "  const Member* member = group.members().pick(hash);\n",
         "  static std::map<std::pair<const Group*, std::uint64_t>, Members> frozen;\n"
         "  const Member* member = frozen.try_emplace({&group, context_.state.seed()}, group.members()).first->second.pick(hash);\n"),
     "copies_share_headers": (
@@ -43,7 +43,7 @@ MUTANTS = {
         "  const unsigned own = 0;\n"),
     "hash_after_nat": (
         "6", "a select goes by the packet as rewritten",
-        "weir/engine/core/core_executor.cc",
+        "weir/engine/core/core_actions.cc",
         "        return select(packet, *operation->operand<const Group*>(), hash_of(i));",
         "        parse(*packet, keys_[i]);\n"
         "        return select(packet, *operation->operand<const Group*>(), hash_of(i));"),
@@ -75,11 +75,11 @@ MUTANTS = {
         "void took_effect() override {}"),
     "waves_run_deep": (
         "7", "packets that recirculate keep no order of arrival",
-        "weir/engine/core/core_executor.cc", "        next_[place] = packet;\n",
+        "weir/engine/core/core_actions.cc", "        next_[place] = packet;\n",
         "        next_[place < count_ && next_[count_ - 1 - place] == nullptr ? count_ - 1 - place : place] = packet;\n"),
     "stale_install_kept": (
         "8", "a rule traced before a policy edit is installed after it",
-        "weir/engine/core/rule_cache.cc", "    holds = holds && region.state->holds(region.generation);\n",
+        "weir/engine/core/rule_install.cc", "    holds = holds && region.state->holds(region.generation);\n",
         "    (void)region;\n"),
     "update_returns_before_revoking": (
         "9", "an update returns while rules it concerns are still in force",
@@ -94,7 +94,7 @@ MUTANTS = {
         "\n"),
     "widened_to_less": (
         "14", "past the mask limit a rule is widened to a mask with fewer bits",
-        "weir/engine/core/rule_cache.cc", "    if (masks_[i].rules != 0 && covers(masks_[i].mask, mask)) {",
+        "weir/engine/core/rule_install.cc", "    if (masks_[i].rules != 0 && covers(masks_[i].mask, mask)) {",
         "    if (masks_[i].rules != 0 && covers(mask, masks_[i].mask)) {"),
     "partial_checksum_as_whole": (
         "15", "a rewrite treats a checksum that is left to the device as a whole one",

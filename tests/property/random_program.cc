@@ -399,6 +399,12 @@ Verdict ProgramStage::run(Flow& flow) const {
 }
 
 void Scrambler::process(Batch& batch) {
+  Kept& kept = kept_[batch.worker()];
+  // Every other call between batches, and the last one, sends the oldest on; a full house in between drops it.
+  if (batch.size() == 0 && (batch.last() || kept.idle_calls++ % 2 == 1)) {
+    batch.hand_back(kept.packets.front(), kept.idle_calls % 4 == 1 ? 1 : 0);
+    kept.packets.pop_front();
+  }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     Packet& packet = batch[i];
     std::uint32_t sum = 0;
@@ -413,6 +419,14 @@ void Scrambler::process(Batch& batch) {
     }
     if (sum % 5 == 1 && packet.segment >= 12) {
       packet.data[11] = static_cast<std::uint8_t>(1 + sum % 4);
+    }
+    if (sum % 5 == 2) {
+      if (const auto number = batch.keep(i)) {
+        kept.packets.push_back(*number);
+      } else {
+        batch.drop(kept.packets.front(), scrambled);
+        kept.packets.pop_front();
+      }
     }
     batch.send(i, static_cast<std::uint16_t>(sum >> 8U & 1U));
   }

@@ -2,6 +2,7 @@
 // Decision programs made at random: trees of reads, look-ups, rewrites and verdicts over a small world of state.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -106,11 +107,19 @@ class ProgramStage final : public FlowStage {
   const Program& program_;
 };
 
-/// Drops some packets, changes others, and splits the rest over two outputs, by their bytes.
+/// Drops some packets, changes others, keeps a few back, and splits the rest over two outputs, by their bytes.
 class Scrambler final : public PacketStage {
  public:
   void process(Batch& batch) override;
   [[nodiscard]] unsigned outputs() const override { return 2; }
+  [[nodiscard]] unsigned keep_limit() const override { return 3; }
+
+ private:
+  struct Kept {
+    std::deque<KeptPacket> packets;
+    unsigned idle_calls = 0;
+  };
+  PerWorker<Kept> kept_;
 };
 
 }  // namespace weir::property

@@ -235,8 +235,34 @@ std::string Scenario::to_string() const {
   return text;
 }
 
-std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
+namespace {
+
+// Between the last of the subjects and the others, since the last look; or what does not add up in one.
+std::optional<std::string> difference(const std::vector<std::unique_ptr<Subject>>& subjects) {
   static constexpr const char* names[] = {"cached", "uncached", "reference"};
+  const Observed expected = subjects[2]->observe();
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Observed seen = subjects[i]->observe();
+    if (!(seen == expected)) {
+      return fmt::format("{} and reference differ:\n{}", names[i], seen.difference(expected));
+    }
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (subjects[i]->table_contents() != subjects[2]->table_contents()) {
+      return fmt::format("{} and reference have learned differently", names[i]);
+    }
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (!subjects[i]->accounted()) {
+      return fmt::format("{} lost count of a packet", names[i]);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
   std::vector<std::unique_ptr<Subject>> subjects;
   for (const Kind kind : {Kind::cached, Kind::uncached, Kind::reference}) {
     subjects.push_back(
@@ -266,24 +292,17 @@ std::optional<std::string> run(const Scenario& scenario, Outcome& outcome) {
           subject->apply(update, now);
         }
       }
+      subject->idle(step.worker, now);
     }
-    const Observed expected = subjects[2]->observe();
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Observed seen = subjects[i]->observe();
-      if (!(seen == expected)) {
-        return fmt::format("step {}: {} and reference differ:\n{}", s, names[i], seen.difference(expected));
-      }
+    if (auto text = difference(subjects)) {
+      return fmt::format("step {}: {}", s, *text);
     }
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (subjects[i]->table_contents() != subjects[2]->table_contents()) {
-        return fmt::format("step {}: {} and reference have learned differently", s, names[i]);
-      }
-    }
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (!subjects[i]->accounted()) {
-        return fmt::format("step {}: {} lost count of a packet", s, names[i]);
-      }
-    }
+  }
+  for (const auto& subject : subjects) {
+    subject->finish(now);
+  }
+  if (auto text = difference(subjects)) {
+    return fmt::format("at the end: {}", *text);
   }
   outcome.cached_packets += subjects[0]->hits();
   outcome.masks = std::max(outcome.masks, subjects[0]->masks());

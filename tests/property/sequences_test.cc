@@ -63,6 +63,7 @@ class Sequence {
     }
     for (const auto& subject : subjects_) {
       subject->process(0, port, frames, now_);
+      subject->idle(0, now_);
     }
     compare();
   }

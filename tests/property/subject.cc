@@ -122,6 +122,24 @@ void Subject::process(unsigned worker_number, PortId port, const std::vector<Fra
   in_count_ += packets.size();
   DecisionBudget unlimited;
   worker.executor->process(port, packets, now, unlimited);
+  take_outputs(worker);
+}
+
+void Subject::idle(unsigned worker_number, Nanoseconds now) {
+  Worker& worker = *workers_[worker_number % workers_.size()];
+  reader_.quiescent();
+  worker.executor->idle(now);
+  take_outputs(worker);
+}
+
+void Subject::finish(Nanoseconds now) {
+  for (const auto& worker : workers_) {
+    worker->executor->finish(now);
+    take_outputs(*worker);
+  }
+}
+
+void Subject::take_outputs(Worker& worker) {
   worker.outputs.flush([&](PortId out, std::span<Packet*> sent) {
     for (Packet* packet : sent) {
       ++out_count_;
@@ -134,7 +152,6 @@ void Subject::process(unsigned worker_number, PortId port, const std::vector<Fra
       worker.frames.free(packet);
     }
   });
-  worker.executor->idle(now);
 }
 
 void Subject::apply(Update& update, Nanoseconds now) {
@@ -178,6 +195,7 @@ bool Subject::accounted() const {
   std::uint64_t out = out_count_;
   for (const auto& worker : workers_) {
     in += worker->stats.cloned.get() + worker->stats.originated.get();
+    out += worker->stats.kept.get();
     for (const OwnedCounter& drops : worker->stats.drops) {
       out += drops.get();
     }

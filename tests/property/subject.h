@@ -46,6 +46,8 @@ class Subject {
   ~Subject();
 
   void process(unsigned worker, PortId port, const std::vector<Frame>& frames, Nanoseconds now);
+  /// What a worker does after each batch. Packets handed back by the packet stage are looked up here.
+  void idle(unsigned worker, Nanoseconds now);
   void apply(Update& update, Nanoseconds now);
   /// One packet; `update` takes effect when it has been decided, before a rule for it is installed.
   void process_during(unsigned worker, PortId port, const std::vector<Frame>& frames, Update& update, Nanoseconds now);
@@ -54,7 +56,9 @@ class Subject {
   [[nodiscard]] State& state() { return *state_; }
   /// Outputs since the last call, and all counts.
   Observed observe();
-  /// in + cloned + originated = out + dropped (I4).
+  /// What a worker does when nothing more will come.
+  void finish(Nanoseconds now);
+  /// in + cloned + originated = out + dropped + held (I4).
   [[nodiscard]] bool accounted() const;
   /// What the tables hold, in a fixed order.
   [[nodiscard]] std::vector<std::pair<PairKey, std::uint32_t>> table_contents() const;
@@ -70,6 +74,8 @@ class Subject {
     std::unique_ptr<Executor> executor;
     CoreExecutor* core = nullptr;
   };
+
+  void take_outputs(Worker& worker);
 
   Epochs epochs_;
   std::unique_ptr<State> state_;

@@ -16,7 +16,7 @@ namespace weir {
 
 /// What a worker counts; written by it, read by anyone.
 struct WorkerStats {
-  struct Stage {
+  struct alignas(64) Stage {
     OwnedCounter decisions;
     OwnedCounter decision_ns;  ///< of the decisions whose trace began at this stage
     OwnedCounter hits;         ///< packets that a rule handled in whose decision the stage took part
@@ -39,6 +39,7 @@ struct WorkerStats {
   OwnedCounter aged;           ///< rules removed because nothing used them
   OwnedCounter revoked;        ///< rules found invalid
   OwnedCounter hints_evicted;  ///< entries of the exact-match cache that made room for others
+  OwnedCounter kept;           ///< packets that packet stages keep now
 
   void drop(ReasonId reason) { drops[reason].add(); }
 };
@@ -64,7 +65,7 @@ struct ExecutorContext {
 class Executor {
  public:
   /// The most packets of one batch.
-  static constexpr std::size_t batch_limit = 256;
+  static constexpr std::size_t batch_limit = Batch::limit;
 
   virtual ~Executor() = default;
 
@@ -72,8 +73,10 @@ class Executor {
   /// outputs when it returns.
   virtual void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) = 0;
 
-  /// Housekeeping between batches.
-  virtual void idle(Nanoseconds now) { (void)now; }
+  /// Between batches: housekeeping; packet stages hand back packets whose time has come. What leaves is in the outputs.
+  virtual void idle(Nanoseconds now) = 0;
+  /// Instead of `idle`, when nothing more will come: packet stages keep no packet any longer.
+  virtual void finish(Nanoseconds now) = 0;
 };
 
 }  // namespace weir

@@ -32,7 +32,7 @@ class Outputs {
   Outputs() : queues_(max_ports) {}
 
   void push(std::uint32_t port, Packet* packet) {
-    std::vector<Packet*>& queue = queues_[port];
+    std::vector<Packet*>& queue = queues_[port].packets;
     if (queue.empty()) {
       touched_.push_back(static_cast<std::uint16_t>(port));
     }
@@ -43,14 +43,18 @@ class Outputs {
   template <class Send>
   void flush(Send send) {
     for (const std::uint16_t port : touched_) {
-      send(PortId{port}, std::span(queues_[port]));
-      queues_[port].clear();
+      send(PortId{port}, std::span(queues_[port].packets));
+      queues_[port].packets.clear();
     }
     touched_.clear();
   }
 
  private:
-  std::vector<std::vector<Packet*>> queues_;
+  /// Written for every packet: on a cache line that no other worker's things can share.
+  struct alignas(64) Queue {
+    std::vector<Packet*> packets;
+  };
+  std::vector<Queue> queues_;
   std::vector<std::uint16_t> touched_;
 };
 

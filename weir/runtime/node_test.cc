@@ -1,6 +1,7 @@
 #include <weir/runtime/node.h>
 
 #include <atomic>
+#include <deque>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -233,6 +234,56 @@ TEST(Node, AnIdleNodeSleeps) {
     ASSERT_TRUE(node->run(std::chrono::milliseconds(1500)));
     const Summary s = node->summary();
     EXPECT_LT(s.workers[0].cpu_ns * 100, s.workers[0].wall_ns * 2) << device;
+  }
+}
+
+/// Keeps packets, and hands each back when two newer ones are there, or at the end.
+class Laggard final : public PacketStage {
+ public:
+  explicit Laggard(bool hands_back) : hands_back_(hands_back) {}
+  void process(Batch& batch) override {
+    std::deque<KeptPacket>& kept = kept_[batch.worker()];
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (const auto number = batch.keep(i)) {
+        kept.push_back(*number);
+      }
+    }
+    while (hands_back_ && kept.size() > (batch.last() ? 0U : 2U)) {
+      batch.hand_back(kept.front());
+      kept.pop_front();
+    }
+  }
+  [[nodiscard]] unsigned keep_limit() const override { return 100; }
+
+ private:
+  bool hands_back_;
+  PerWorker<std::deque<KeptPacket>> kept_;
+};
+
+struct Keeping {
+  EngineKind engine;
+  unsigned workers;
+  bool hands_back;
+};
+
+// Finite input ends although a stage keeps packets.
+TEST(Node, EndsWithPacketsKept) {
+  for (const Keeping c : {Keeping{EngineKind::core, 1, true}, Keeping{EngineKind::core, 2, true},
+                          Keeping{EngineKind::reference, 1, true}, Keeping{EngineKind::core, 1, false}}) {
+    auto node = make_node({.workers = c.workers, .engine = c.engine});
+    const auto in = *node->add_port("in", "memory:flows=20,count=5000");
+    const auto out = *node->add_port("out", "memory:");
+    auto& laggard = node->graph().add<Laggard>("laggard", c.hands_back);
+    const auto& stage = node->graph().stage("out", [out](Flow& flow) { return flow.output(out); });
+    node->graph().connect(in, laggard);
+    node->graph().connect(out, laggard);
+    node->graph().connect(laggard, stage);
+    ASSERT_TRUE(node->run(std::chrono::seconds(30)));
+    const Summary s = node->summary();
+    EXPECT_EQ(s.held, 0U);
+    EXPECT_EQ(s.out_packets(), c.hands_back ? 5000U : 4900U);
+    EXPECT_EQ(s.dropped(), c.hands_back ? 0U : 100U);
+    expect_accounted(s);
   }
 }
 

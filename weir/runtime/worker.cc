@@ -16,13 +16,13 @@ namespace weir {
 
 namespace {
 
-constexpr std::int64_t budget_burst = 100'000;          // ns
-constexpr std::int64_t budget_debt = 5'000;             // ns over the budget at which a port is no longer polled
-constexpr std::int64_t budget_resume = 10'000;          // ns earned again at which it is: enough for some decisions
-constexpr std::size_t pressed_batch = 8;                // packets at once of such a port: others wait meanwhile
-constexpr unsigned rounds_until_quiet = 64;             // without packets; others may then use the time
-constexpr Nanoseconds longest_sleep = 50'000'000;       // until timers are looked at again
-constexpr Nanoseconds longest_blind_sleep = 2'000'000;  // with a device that cannot wake us
+constexpr std::int64_t budget_burst = 100'000;            // ns
+constexpr std::int64_t budget_debt = 5'000;               // ns over the budget at which a port is no longer polled
+constexpr std::int64_t budget_resume = 10'000;            // ns earned again at which it is: enough for some decisions
+constexpr std::size_t pressed_batch = 8;                  // packets at once of such a port: others wait meanwhile
+constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
+constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
+constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
 
 Nanoseconds thread_cpu_time() {
@@ -147,6 +147,8 @@ void Worker::thread_main() {
       loop_->poll_once();
     }
     if (!any && finished()) {
+      executor_->finish(shared_.clock.now());
+      send();
       break;
     }
     if (rounds % 4096 == 0) {
@@ -163,7 +165,9 @@ void Worker::thread_main() {
 }
 
 void Worker::sleep() {
-  const Nanoseconds longest = all_descriptors_ ? longest_sleep : longest_blind_sleep;
+  const Nanoseconds longest = stats_.kept.get() != 0 ? longest_sleep_with_kept
+                              : all_descriptors_     ? longest_sleep
+                                                     : longest_blind_sleep;
   reader_.offline();
   sleeping_.store(true, std::memory_order_seq_cst);
   const bool waiting = std::ranges::any_of(inbound_, [](const auto& ring) { return !ring->empty(); });
@@ -191,11 +195,11 @@ bool Worker::finished() const {
       }
     }
   }
-  return held() == 0;
+  return std::ranges::all_of(inbound_, [](const auto& ring) { return ring->empty(); });
 }
 
 std::size_t Worker::held() const {
-  std::size_t packets = 0;
+  std::size_t packets = stats_.kept.get();
   for (const auto& ring : inbound_) {
     packets += ring->size();
   }
@@ -216,6 +220,7 @@ std::size_t Worker::round() {
   if (shared_.capture_time) {
     const std::size_t handled = poll_in_time_order() + poll_rings();
     executor_->idle(shared_.clock.now());
+    send();
     return handled;
   }
   now_ = shared_.clock.now();
@@ -228,9 +233,7 @@ std::size_t Worker::round() {
   for (Source& source : sources_) {
     // A port that has used up its decisions waits while others have packets; alone, it may decide all the time. Just
     // over the budget it is polled, and only its misses are dropped.
-    const bool others = shared_time && std::ranges::any_of(sources_, [&](const Source& other) {
-                          return &other != &source && other.empty_rounds <= rounds_until_quiet;
-                        });
+    const bool others = shared_time && busy_sources_ > (source.busy() ? 1U : 0U);
     source.budget.limited = others && !source.port->traits.waits;
     source.paused = source.budget.tokens < (source.paused ? budget_resume : -budget_debt);
     source.pressed = source.paused || (source.pressed && source.budget.tokens < budget_burst / 2);
@@ -239,12 +242,19 @@ std::size_t Worker::round() {
     }
     const std::size_t count =
         poll(source, others && source.pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
-    source.empty_rounds = count != 0 ? 0 : std::min(source.empty_rounds, rounds_until_quiet) + 1;
+    note_activity(source, count != 0);
     handled += count;
   }
   handled += poll_rings();
   executor_->idle(now_);
+  send();
   return handled;
+}
+
+void Worker::note_activity(Source& source, bool any) {
+  const bool before = source.busy();
+  source.empty_rounds = any ? 0 : std::min(source.empty_rounds, rounds_until_quiet) + 1;
+  busy_sources_ += (source.busy() ? 1U : 0U) - (before ? 1U : 0U);
 }
 
 std::size_t Worker::poll(Source& source, std::size_t limit) {

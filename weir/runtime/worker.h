@@ -44,7 +44,8 @@ struct WorkerShared {
   std::vector<std::unique_ptr<class Worker>>& workers;
 };
 
-class Worker {
+/// On cache lines of its own, as all that a worker writes while it runs: two workers never share one.
+class alignas(64) Worker {
  public:
   Worker(WorkerShared& shared, unsigned number);
   ~Worker();
@@ -72,7 +73,7 @@ class Worker {
   /// nullptr for the reference engine.
   [[nodiscard]] CoreExecutor* core() { return core_; }
   [[nodiscard]] Loop& loop() { return *loop_; }
-  /// Packets that wait in rings for this worker.
+  /// Packets that wait in rings for this worker, or that its packet stages keep.
   [[nodiscard]] std::size_t held() const;
 
   /// Processor and wall-clock time of its thread so far.
@@ -80,15 +81,20 @@ class Worker {
   [[nodiscard]] Nanoseconds wall_time() const { return wall_time_.load(std::memory_order_relaxed); }
 
  private:
-  struct Source {
+  /// Without packets of a port; others may then use the time.
+  static constexpr unsigned rounds_until_quiet = 64;
+
+  struct alignas(64) Source {
     Port* port;
     PortId id;
     unsigned queue;
     bool hand_over;  ///< packets belong to the worker that their flow hashes to
     DecisionBudget budget;
-    unsigned empty_rounds = ~0U;  ///< since it last had packets
-    bool paused = false;          ///< it has used up its decisions
-    bool pressed = false;         ///< it did so not long ago
+    unsigned empty_rounds = rounds_until_quiet + 1;  ///< since it last had packets, counted no further than this
+    bool paused = false;                             ///< it has used up its decisions
+    bool pressed = false;                            ///< it did so not long ago
+
+    [[nodiscard]] bool busy() const { return empty_rounds <= rounds_until_quiet; }
   };
 
   void thread_main();
@@ -96,6 +102,7 @@ class Worker {
   std::size_t poll(Source& source, std::size_t limit);
   std::size_t poll_in_time_order();
   std::size_t poll_rings();
+  void note_activity(Source& source, bool any);
   void run(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   void hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   std::size_t room_to_hand_over() const;
@@ -115,6 +122,7 @@ class Worker {
   std::unique_ptr<Loop> loop_;
   Epochs::Reader& reader_;
   std::vector<Source> sources_;
+  std::size_t busy_sources_ = 0;
   std::vector<std::unique_ptr<PacketRing>> inbound_;  ///< by the worker that writes
   DecisionBudget ring_budget_;
   Nanoseconds now_ = 0;  ///< of the round

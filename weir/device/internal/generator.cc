@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include <weir/packet/ethernet.h>
 #include <weir/packet/ipv6.h>
 #include <weir/packet/tcp.h>
@@ -16,8 +12,7 @@ namespace weir::device_internal {
 
 namespace {
 
-constexpr std::size_t vector_bytes = 32;
-static_assert(FramePool::segment_bytes % vector_bytes == 0, "whole vectors are copied into a segment");
+static_assert(FramePool::segment_bytes % simd::block == 0, "whole blocks are copied into a segment");
 
 // 7 : 4 : 1, the large ones spread out.
 constexpr std::array<std::uint8_t, 12> imix_pattern{0, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0};
@@ -69,18 +64,6 @@ inline std::uint64_t fold(std::uint64_t sum) {
 // 2^34, and three folds leave no carry.
 inline std::uint16_t finish(std::uint64_t sum) { return static_cast<std::uint16_t>(~fold(sum)); }
 
-// Copies whole vectors: up to 31 bytes more than `size`, which both sides have room for.
-inline void copy_vectors(std::uint8_t* to, const std::uint8_t* from, std::uint32_t size) {
-#if defined(__AVX2__)
-  for (std::uint32_t i = 0; i < size; i += vector_bytes) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
-  }
-#else
-  std::memcpy(to, from, size);
-#endif
-}
-
 template <class T>
 inline void store(std::uint8_t* to, T value) {
   std::memcpy(to, &value, sizeof value);
@@ -90,7 +73,7 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
                             std::uint32_t size) {
   FrameTemplate made;
   made.size = size;
-  made.bytes.resize((size + vector_bytes - 1) / vector_bytes * vector_bytes);
+  made.bytes.resize((size + simd::block - 1) / simd::block * simd::block);
   std::uint8_t* at = made.bytes.data();
   EthernetHeader ethernet{config.dst_mac, config.src_mac, config.v6 ? ethertype::ipv6 : ethertype::ipv4};
   if (config.vlan) {
@@ -139,17 +122,6 @@ FrameTemplate make_template(const GeneratorConfig& config, const IpAddress& src,
 }
 
 }  // namespace
-
-SmallTemplate::SmallTemplate(const FrameTemplate& frame) {
-  std::array<std::uint8_t, most> bytes{};
-  std::copy_n(frame.bytes.begin(), std::min<std::size_t>(most, frame.bytes.size()), bytes.begin());
-#if defined(__AVX2__)
-  low_ = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes.data()));
-  high_ = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes.data() + 32));
-#else
-  bytes_ = bytes;
-#endif
-}
 
 Result<> Generator::check(const GeneratorConfig& config) {
   for (const auto& [key, given] : {std::pair{"src", &config.src}, std::pair{"dst", &config.dst}}) {
@@ -200,8 +172,10 @@ Generator::Generator(const GeneratorConfig& config, std::uint32_t first, std::ui
   fields_.vary_macs = config.vary_macs;
   fields_.src_mac = load_big<std::uint32_t>(&config.src_mac.bytes[2]);
   fields_.udp = !config.tcp;
-  if (templates_.size() == 1 && templates_[0].size <= SmallTemplate::most) {
-    small_ = SmallTemplate(templates_[0]);
+  if (templates_.size() == 1 && templates_[0].size <= sizeof small_) {
+    std::vector<std::uint8_t> bytes = templates_[0].bytes;
+    bytes.resize(sizeof small_);
+    small_ = simd::Line(bytes.data());
     small_size_ = templates_[0].size;
   }
 }
@@ -238,12 +212,12 @@ inline void Generator::patch(std::uint8_t* at, const Fields& fields, const Frame
   }
 }
 
-// Frames of one size up to two vectors, which stay in registers.
+// Frames of one size up to two blocks, which stay in registers.
 template <bool V4, bool L4Checksum>
 std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::uint32_t> flows, PacketCache& frames,
                                    std::uint64_t timestamp) {
   const Fields fields = fields_;  // copies, which the stores to frames cannot change in the compiler's eyes
-  const SmallTemplate small = small_;
+  const simd::Line small = small_;
   const std::uint32_t size = small_size_;
   FrameTemplate sums;
   sums.ip_sum = templates_.front().ip_sum;
@@ -255,7 +229,7 @@ std::size_t Generator::write_small(std::span<Packet*> out, std::span<const std::
     packet->length = size;
     packet->segment = static_cast<std::uint16_t>(size);
     packet->timestamp = timestamp;
-    small.write(at);
+    small.store(at);
     patch<V4, L4Checksum>(at, fields, sums, flows[i]);
   }
   return made;
@@ -276,7 +250,7 @@ std::size_t Generator::write_batch(std::span<Packet*> out, std::span<const std::
       if (packet == nullptr) {
         return i;
       }
-      copy_vectors(packet->data, frame.bytes.data(), frame.size);
+      simd::copy_blocks(packet->data, frame.bytes.data(), frame.size);
       packet->segment = static_cast<std::uint16_t>(frame.size);
       packet->length = frame.size;
     } else {

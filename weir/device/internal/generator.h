@@ -8,12 +8,9 @@
 #include <span>
 #include <vector>
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include <weir/base/error.h>
 #include <weir/base/random.h>
+#include <weir/base/simd/simd.h>
 #include <weir/device/internal/flow_order.h>
 #include <weir/packet/address.h>
 #include <weir/packet/frame_pool.h>
@@ -45,37 +42,10 @@ struct GeneratorConfig {
 /// One frame of flow 0, and the sums of its headers without what depends on the flow: 16-bit words in this machine's
 /// order, which RFC 1071, section 2(B), allows as long as they are stored in the same order. Folded to 16 bits.
 struct FrameTemplate {
-  std::vector<std::uint8_t> bytes;  ///< filled up to a multiple of 32
+  std::vector<std::uint8_t> bytes;  ///< filled up to whole simd::blocks
   std::uint32_t size = 0;
   std::uint64_t ip_sum = 0;
   std::uint64_t l4_sum = 0;
-};
-
-/// A template of up to two vectors, held by value.
-class SmallTemplate {
- public:
-  static constexpr std::uint32_t most = 64;
-
-  SmallTemplate() = default;
-  explicit SmallTemplate(const FrameTemplate& frame);  ///< frame.size <= most
-
-  /// Writes `most` bytes.
-  void write(std::uint8_t* to) const {
-#if defined(__AVX2__)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), low_);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), high_);
-#else
-    std::memcpy(to, bytes_.data(), most);
-#endif
-  }
-
- private:
-#if defined(__AVX2__)
-  __m256i low_{};
-  __m256i high_{};
-#else
-  std::array<std::uint8_t, most> bytes_{};
-#endif
 };
 
 /// What flow `first + step * i` sends, for i below `share`. One thread at a time.
@@ -119,7 +89,7 @@ class Generator {
   template <bool V4, bool L4Checksum>
   static void patch(std::uint8_t* at, const Fields& fields, const FrameTemplate& frame, std::uint32_t flow);
   std::size_t write_random(std::span<Packet*> out, PacketCache& frames, std::uint64_t timestamp);
-  SmallTemplate small_;  // the only template, if it is small; first, as it is aligned
+  simd::Line small_;  // the only template, if it is small; first, as it is aligned
   GeneratorConfig config_;
   FlowOrder order_;
   Fields fields_;

@@ -4,7 +4,7 @@
 #include <array>
 
 #include <weir/engine/core/rule_cache.h>
-#include <weir/engine/executor.h>
+#include <weir/engine/packet_stages.h>
 #include <weir/flow/traced_flow.h>
 
 namespace weir {
@@ -19,7 +19,8 @@ class CoreExecutor final : public Executor {
   CoreExecutor(const ExecutorContext& context, CoreOptions options);
 
   void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
-  void idle(Nanoseconds now) override { cache_.maintain(now); }
+  void idle(Nanoseconds now) override;
+  void finish(Nanoseconds now) override;
 
   [[nodiscard]] const RuleCache& cache() const { return cache_; }
   [[nodiscard]] RuleCache& cache() { return cache_; }
@@ -29,13 +30,13 @@ class CoreExecutor final : public Executor {
  private:
   using Wave = std::array<Packet*, batch_limit>;
 
+  void run_waves(Nanoseconds now, DecisionBudget& budget);
+  void run_handed_back(Nanoseconds now, DecisionBudget& budget);
   void run_wave(Nanoseconds now, DecisionBudget& budget);
   void run_blind(RuleIndex rule, Nanoseconds now);
   void look_up(std::size_t count, DecisionBudget& budget);
   void handle(std::size_t i, Nanoseconds now, DecisionBudget& budget);
   void decide(std::size_t i, Nanoseconds now, DecisionBudget& budget);
-  void run_packet_stages();
-  void run_packet_stage(std::uint8_t stage);
 
   bool guards_hold(const RuleBody& body, std::size_t i) const;
   void hit(RuleBody& body, std::size_t i, Nanoseconds now);
@@ -55,6 +56,7 @@ class CoreExecutor final : public Executor {
   ExecutorContext context_;
   RuleCache cache_;
   TracedFlow flow_;
+  PacketStages packet_stages_;
   Program scratch_;  // of a decision that is not kept
   bool caching_;
 

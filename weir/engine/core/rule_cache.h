@@ -134,6 +134,8 @@ class RuleCache final : public RuleHolder {
   }
 
  private:
+  static constexpr std::uint32_t no_link = ~0U;
+
   struct alignas(64) HintBucket {
     std::array<std::uint32_t, 8> signature{};  ///< 0: empty
     std::array<RuleIndex, 8> rule{};
@@ -158,13 +160,14 @@ class RuleCache final : public RuleHolder {
   };
   struct LinkSlot {
     DependencyLink link;
-    std::uint32_t next = ~0U;  ///< of the same rule, or free
+    std::uint32_t next = no_link;  ///< of the same rule, or free
   };
   struct Limbo {
     std::uint64_t epoch;
     RuleIndex rule;
   };
 
+  static std::uint32_t signature_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32U) | 1U; }
   static std::uint64_t masked_hash(const Key& key, const Key& mask, std::uint64_t seed);
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> value_word(RuleIndex rule, std::size_t word) const {
@@ -218,7 +221,7 @@ class RuleCache final : public RuleHolder {
   OwnedCounter removed_;                ///< and removed
 
   std::vector<LinkSlot> links_;
-  std::uint32_t free_link_ = ~0U;
+  std::uint32_t free_link_ = no_link;
 
   RuleIndex hand_ = 0;   ///< of the clock that picks whom to evict
   RuleIndex sweep_ = 0;  ///< next rule to look at for age

@@ -25,6 +25,34 @@ void ReferenceExecutor::process(PortId ingress, std::span<Packet*> packets, Nano
       context_.frames.free(std::exchange(packet, nullptr));
     }
   }
+  run_passes(wave, now, budget);
+  run_handed_back(now, budget);
+}
+
+void ReferenceExecutor::idle(Nanoseconds now) {
+  packet_stages_.idle(now, false);
+  DecisionBudget unlimited;
+  run_handed_back(now, unlimited);
+}
+
+void ReferenceExecutor::finish(Nanoseconds now) {
+  do {
+    packet_stages_.idle(now, true);
+    DecisionBudget unlimited;
+    run_handed_back(now, unlimited);
+  } while (context_.stats.kept.get() != 0);  // by a stage behind another
+}
+
+void ReferenceExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
+  Wave wave(batch_limit);
+  while (const std::size_t count = packet_stages_.take_back(wave)) {
+    wave.resize(count);
+    run_passes(wave, now, budget);
+    wave.resize(batch_limit);
+  }
+}
+
+void ReferenceExecutor::run_passes(Wave& wave, Nanoseconds now, DecisionBudget& budget) {
   const auto done = [&wave] {
     return std::ranges::all_of(wave, [](const Packet* packet) { return packet == nullptr; });
   };
@@ -50,11 +78,7 @@ void ReferenceExecutor::pass(Wave& wave, Nanoseconds now, DecisionBudget& budget
       run_flow_stages(place, std::exchange(wave[place], nullptr), now, budget);
     }
   }
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    if (stages[stage].packet != nullptr) {
-      run_packet_stage(stage, wave);
-    }
-  }
+  packet_stages_.run(wave, next_, now);
 }
 
 void ReferenceExecutor::run_flow_stages(std::size_t place, Packet* packet, Nanoseconds now, DecisionBudget& budget) {
@@ -125,35 +149,6 @@ void ReferenceExecutor::conclude(const Verdict& verdict, std::size_t place, Nano
         next_[place]->stage = static_cast<std::uint8_t>(verdict.number);
       }
       return;
-  }
-}
-
-void ReferenceExecutor::run_packet_stage(std::size_t stage, Wave& wave) {
-  std::vector<std::size_t> places;
-  std::vector<Packet*> packets;
-  for (std::size_t place = 0; place < wave.size(); ++place) {
-    if (wave[place] != nullptr && wave[place]->stage == stage) {
-      places.push_back(place);
-      packets.push_back(std::exchange(wave[place], nullptr));
-    }
-  }
-  if (packets.empty()) {
-    return;
-  }
-  const Pipeline::Node& node = context_.pipeline.stages[stage];
-  Batch batch(packets, context_.state, context_.worker);
-  node.packet->process(batch);
-  context_.stats.stages[stage].processed.add(packets.size());
-  for (std::size_t i = 0; i < packets.size(); ++i) {
-    const Batch::Fate fate = batch.fate(i);
-    const bool connected = fate.number < node.outputs.size() && node.outputs[fate.number] != Pipeline::nowhere;
-    if (fate.dropped || !connected) {
-      drop(fate.dropped ? fate.number : ReasonId{drop::unconnected});
-      context_.frames.free(packets[i]);
-    } else {
-      packets[i]->stage = node.outputs[fate.number];
-      next_[places[i]] = packets[i];
-    }
   }
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 // The reference engine: it defines what running packets through a graph means. Every packet is decided, its actions are
 // done on plain bytes, one after the other. The core engine with its rule cache must give the same; it shares with this
-// one only the state, the fields' definitions and the ICMP errors.
+// one only the state, the fields' definitions, the ICMP errors and the running of packet stages.
 
 #include <vector>
 
-#include <weir/engine/executor.h>
+#include <weir/engine/packet_stages.h>
 #include <weir/engine/reference/direct_flow.h>
 
 namespace weir {
@@ -13,17 +13,20 @@ namespace weir {
 class ReferenceExecutor final : public Executor {
  public:
   explicit ReferenceExecutor(const ExecutorContext& context)
-      : context_(context), flow_(context.state, context.pipeline) {}
+      : context_(context), flow_(context.state, context.pipeline), packet_stages_(context) {}
 
   void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
+  void idle(Nanoseconds now) override;
+  void finish(Nanoseconds now) override;
 
  private:
   /// Packets by their place in the batch; null where none is.
   using Wave = std::vector<Packet*>;
 
+  void run_passes(Wave& wave, Nanoseconds now, DecisionBudget& budget);
+  void run_handed_back(Nanoseconds now, DecisionBudget& budget);
   void pass(Wave& wave, Nanoseconds now, DecisionBudget& budget);
   void run_flow_stages(std::size_t place, Packet* packet, Nanoseconds now, DecisionBudget& budget);
-  void run_packet_stage(std::size_t stage, Wave& wave);
 
   bool carry_out(const DirectFlow::Effect& effect, Nanoseconds now);
   void conclude(const Verdict& verdict, std::size_t place, Nanoseconds now);
@@ -39,6 +42,7 @@ class ReferenceExecutor final : public Executor {
 
   ExecutorContext context_;
   DirectFlow flow_;
+  PacketStages packet_stages_;
   Wave next_;
 };
 

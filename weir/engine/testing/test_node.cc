@@ -211,6 +211,10 @@ void TestNode::send(PortId ingress, std::span<const TestPacket> packets, Nanosec
     const EpochScope scope(epochs_);
     executor_->process(ingress, batch, now, budget_);
   }
+  take_outputs();
+}
+
+void TestNode::take_outputs() {
   outputs_.flush([this](PortId port, std::span<Packet*> out) {
     for (Packet* packet : out) {
       Sent sent{port.number, {}, packet->tunnel != 0, packet->tunnel != 0 ? packet->vni : 0, plain(packet->offload)};
@@ -236,9 +240,20 @@ void TestNode::happen(const std::string& event, Nanoseconds now) {
 }
 
 void TestNode::idle(Nanoseconds now) {
-  const EpochScope scope(epochs_);
-  state_.expire(now);
-  executor_->idle(now);
+  {
+    const EpochScope scope(epochs_);
+    state_.expire(now);
+    executor_->idle(now);
+  }
+  take_outputs();
+}
+
+void TestNode::finish(Nanoseconds now) {
+  {
+    const EpochScope scope(epochs_);
+    executor_->finish(now);
+  }
+  take_outputs();
 }
 
 Observed TestNode::observe() {
@@ -268,9 +283,11 @@ std::string TestNode::unaccounted() const {
     dropped += count.get();
   }
   const std::uint64_t in = received_ + stats_->cloned.get() + stats_->originated.get();
-  return in == left_ + dropped ? ""
-                               : fmt::format("{} received + {} cloned + {} originated, but {} sent + {} dropped",
-                                             received_, stats_->cloned.get(), stats_->originated.get(), left_, dropped);
+  const std::uint64_t kept = stats_->kept.get();
+  return in == left_ + dropped + kept
+             ? ""
+             : fmt::format("{} received + {} cloned + {} originated, but {} sent + {} dropped + {} kept", received_,
+                           stats_->cloned.get(), stats_->originated.get(), left_, dropped, kept);
 }
 
 std::size_t TestNode::close() {
@@ -302,6 +319,13 @@ std::string Differential::happen(const std::string& event, Nanoseconds now) {
 std::string Differential::idle(Nanoseconds now) {
   for (const auto& each : nodes_) {
     each->idle(now);
+  }
+  return compare();
+}
+
+std::string Differential::finish(Nanoseconds now) {
+  for (const auto& each : nodes_) {
+    each->finish(now);
   }
   return compare();
 }

@@ -130,19 +130,21 @@ class TestNode {
   void happen(const std::string& event, Nanoseconds now);
   /// What a worker does between batches.
   void idle(Nanoseconds now);
+  /// What it does when nothing more will come.
+  void finish(Nanoseconds now);
 
   Observed observe();
   [[nodiscard]] const WorkerStats& stats() const { return *stats_; }
   [[nodiscard]] State& state() { return state_; }
 
-  /// What broke of "in + cloned + originated = out + dropped", in words; empty if nothing. For graphs whose packet
-  /// stages keep nothing.
+  /// What broke of "in + cloned + originated = out + dropped + kept", in words; empty if nothing.
   [[nodiscard]] std::string unaccounted() const;
   /// Ends the node; returns how many frames were not given back.
   std::size_t close();
 
  private:
   Packet* make(const TestPacket& packet);
+  void take_outputs();
 
   Epochs epochs_;
   State state_;
@@ -169,6 +171,7 @@ class Differential {
   std::string send(PortId ingress, std::span<const TestPacket> packets, Nanoseconds now);
   std::string happen(const std::string& event, Nanoseconds now);
   std::string idle(Nanoseconds now);
+  std::string finish(Nanoseconds now);
   /// Frames that were not given back, packets not accounted for. Ends the nodes.
   std::string close();
 
