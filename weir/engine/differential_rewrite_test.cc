@@ -156,7 +156,7 @@ std::vector<Program> tags() {
             flow.pop_vlan();
             const bool inner = flow[vlan::id].value_or(0) == 0x0c8;
             flow.push_vlan(static_cast<std::uint16_t>(id + 1));
-            return flow.output(port(inner ? 1 : flow.test(vlan::id, equals(std::uint16_t{0x65})) ? 2 : 3));
+            return flow.output(port(inner ? 1 : flow.test(vlan::id, equals(0x65)) ? 2 : 3));
           }),
       one("push, pop",
           [](Flow& flow) {

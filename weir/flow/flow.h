@@ -4,10 +4,12 @@
 // `Flow` is an interface with two implementations: the traced one, whose record becomes a rule, and the reference
 // engine's direct one, which just reads and changes bytes. Stages cannot tell them apart.
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <weir/flow/encapsulation.h>
@@ -63,6 +65,9 @@ class Flow {
 
   /// Whether the field is there and `predicate` holds: below, equals, multicast, inside. Consults what proves it.
   template <class T, class Predicate>
+    requires requires(const Predicate& p, const FieldValue& v) {
+      { p.test(v, 1U) } -> std::same_as<Tested>;
+    }
   bool test(Field<T> field, const Predicate& predicate) {
     FieldValue value;
     if (!peek(field.id, value)) {
@@ -71,6 +76,16 @@ class Flow {
     const Tested tested = predicate.test(value, value_bytes(field.id, layout()));
     consult(field.id, tested.proof);
     return tested.holds;
+  }
+  template <class T, class Value>
+    requires std::convertible_to<Value, T>
+  bool test(Field<T> field, const EqualTo<Value>& equal) {
+    if constexpr (std::integral<Value>) {
+      if (!std::in_range<T>(equal.wanted)) {
+        return false;  // no packet has such a value
+      }
+    }
+    return test(field, Equals{to_field(static_cast<T>(equal.wanted))});
   }
   /// TCP flags, as a guard: every packet is checked, none is matched on them. False without TCP.
   bool test(Field<std::uint8_t> field, Flags flags) {

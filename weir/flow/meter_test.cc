@@ -48,6 +48,24 @@ TEST(Meter, KeepsTheRateOverTime) {
   EXPECT_NEAR(passed, 100'000, 10);
 }
 
+// A packet's cost is no whole number of nanoseconds: 64 bytes at 100 Gbit/s take 5.12 ns.
+TEST(Meter, KeepsAHighRate) {
+  Meter meter("m", 12'500'000'000, 1'000'000, true);
+  std::uint64_t passed = 0;
+  // Offered: twice the rate, for ten milliseconds.
+  for (std::uint64_t i = 0; i < 3'906'250; ++i) {
+    passed += meter.conforms(64, second + i * 256 / 100) ? 64 : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(passed), 125e6 + 1e6, 125e6 * 0.005);
+}
+
+TEST(Meter, TakesAnyRateAndBurst) {
+  Meter slow("m", 1, ~std::uint64_t{0}, true);
+  EXPECT_TRUE(slow.conforms(65'535, second));
+  Meter fast("m", ~std::uint64_t{0}, 1, false);
+  EXPECT_TRUE(fast.conforms(1, second));
+}
+
 TEST(Meter, WorksAtTimeZero) {
   Meter meter("m", 10, 1, false);
   EXPECT_TRUE(meter.conforms(1, 0));

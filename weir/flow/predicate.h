@@ -19,10 +19,16 @@ struct Below {
   std::uint64_t limit;
   [[nodiscard]] Tested test(const FieldValue& value, unsigned bytes) const;
 };
-/// The field equals `value`. Where it does not, one differing bit is the proof.
+/// The field equals `wanted`. Where it does not, one differing bit is the proof.
 struct Equals {
   FieldValue wanted;
   [[nodiscard]] Tested test(const FieldValue& value, unsigned bytes) const;
+};
+/// What `equals` returns: not yet of the field's type, so that a plain number will do.
+template <class T>
+struct EqualTo {
+  T wanted;
+  operator Equals() const { return {to_field(wanted)}; }  // NOLINT: of a value that has the field's type
 };
 /// The Ethernet or IP address is a group address.
 struct Multicast {
@@ -40,9 +46,10 @@ struct Flags {
 };
 
 constexpr Below below(std::uint64_t limit) { return {limit}; }
+/// `value` has the field's type, or converts to it: `flow.test(l4::dst_port, equals(80))`.
 template <class T>
-Equals equals(const T& value) {
-  return {to_field(value)};
+EqualTo<T> equals(const T& value) {
+  return {value};
 }
 constexpr Multicast multicast() { return {}; }
 inline Inside inside(const IpPrefix& prefix) { return {prefix}; }

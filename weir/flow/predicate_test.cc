@@ -113,7 +113,7 @@ TEST(Equals, ProofIsSound) {
 }
 
 TEST(Equals, FamiliesAreToldApartByTheLayout) {
-  const Tested tested = equals(*IpAddress::parse("::")).test(to_field(*IpAddress::parse("0.0.0.0")), 4);
+  const Tested tested = Equals(equals(*IpAddress::parse("::"))).test(to_field(*IpAddress::parse("0.0.0.0")), 4);
   EXPECT_FALSE(tested.holds);
   EXPECT_EQ(proof_bits(tested), 0U);
 }

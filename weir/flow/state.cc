@@ -1,11 +1,17 @@
 #include <weir/flow/state.h>
 
+#include <limits>
+#include <stdexcept>
+
 #include <weir/base/log.h>
 
 namespace weir {
 
 Group& State::group(std::string name) {
   const std::lock_guard guard(mutex_);
+  if (groups_.size() > std::numeric_limits<std::uint16_t>::max()) {
+    throw std::length_error(fmt::format("group '{}' is one too many; a node has at most 65,536", name));
+  }
   return groups_.emplace_back(std::move(name), static_cast<std::uint16_t>(groups_.size()), epochs_);
 }
 

@@ -69,7 +69,7 @@ class Table final : public TableBase, public Refreshable {
   [[nodiscard]] const std::string& name() const override { return name_; }
   [[nodiscard]] std::size_t size() const override {
     const std::lock_guard guard(free_lock_);
-    return entries_.size() - free_.size();
+    return entries_.size() - free_.size() - reserved_.size();
   }
   [[nodiscard]] std::size_t capacity() const override { return entries_.size(); }
   [[nodiscard]] std::uint64_t rejected() const override { return rejected_.load(std::memory_order_relaxed); }
@@ -168,7 +168,7 @@ class Table final : public TableBase, public Refreshable {
     if (i == none) {
       // Read before the attempt: room made in between must show.
       const std::uint32_t full_generation = generation_of(full_);
-      const std::uint32_t added = insert(stripe, key, value, now, false);
+      const std::uint32_t added = insert(stripe, key, value, now, false, false);
       if (added == none) {
         // The rule depends on the table staying full, not on this key.
         return {Learned::full, {.stripe = &full_, .generation = full_generation}};
@@ -196,7 +196,7 @@ class Table final : public TableBase, public Refreshable {
     const std::uint32_t i = find(stripe, key);
     full = false;
     if (i == none) {
-      full = insert(stripe, key, value, now, pinned) == none;
+      full = insert(stripe, key, value, now, pinned, true) == none;
       return full ? 0 : stripe.dependents.changed();
     }
     Entry& entry = entries_[i];
@@ -210,7 +210,8 @@ class Table final : public TableBase, public Refreshable {
     return stripe.dependents.changed();
   }
 
-  std::size_t erase(const K& key) {
+  // `reserve`: its place is kept for `set` until `release`, so that a control update can undo what it did.
+  std::size_t erase(const K& key, bool reserve) {
     Stripe& stripe = stripe_of(key);
     std::size_t cleared = 0;
     {
@@ -219,9 +220,19 @@ class Table final : public TableBase, public Refreshable {
       if (i == none) {
         return 0;
       }
-      cleared = remove(stripe, i);
+      cleared = remove(stripe, i, reserve);
     }
-    return cleared + room_again();
+    return cleared + (reserve ? 0 : room_again());
+  }
+
+  std::size_t release() {
+    {
+      const std::lock_guard guard(free_lock_);
+      was_full_ = was_full_ || (free_.empty() && !reserved_.empty());
+      free_.insert(free_.end(), reserved_.begin(), reserved_.end());
+      reserved_.clear();
+    }
+    return room_again();
   }
 
   static std::uint32_t generation_of(Dependents& dependents) {
@@ -236,16 +247,17 @@ class Table final : public TableBase, public Refreshable {
     return i != none && entries_[i].pinned;
   }
 
-  std::uint32_t insert(Stripe& stripe, const K& key, const V& value, Nanoseconds now, bool pinned) {
+  std::uint32_t insert(Stripe& stripe, const K& key, const V& value, Nanoseconds now, bool pinned, bool control) {
     std::uint32_t i = none;
     {
       const std::lock_guard guard(free_lock_);
-      if (free_.empty()) {
+      std::vector<std::uint32_t>& from = control && !reserved_.empty() ? reserved_ : free_;
+      if (from.empty()) {
         rejected_.fetch_add(1, std::memory_order_relaxed);
         return none;
       }
-      i = free_.back();
-      free_.pop_back();
+      i = from.back();
+      from.pop_back();
     }
     Entry& entry = entries_[i];
     entry.key = key;
@@ -275,7 +287,7 @@ class Table final : public TableBase, public Refreshable {
     }
   }
 
-  std::size_t remove(Stripe& stripe, std::uint32_t i) {
+  std::size_t remove(Stripe& stripe, std::uint32_t i, bool reserve) {
     std::uint32_t* link = &stripe.first;
     while (*link != i) {
       link = &entries_[*link].next;
@@ -284,21 +296,26 @@ class Table final : public TableBase, public Refreshable {
     const std::size_t cleared = stripe.dependents.changed();
     renew(entries_[i]);
     const std::lock_guard guard(free_lock_);
-    was_full_ = was_full_ || free_.empty();
-    free_.push_back(i);
+    if (reserve) {
+      reserved_.push_back(i);
+    } else {
+      was_full_ = was_full_ || free_.empty();
+      free_.push_back(i);
+    }
     return cleared;
   }
 
-  // Rules that found the table full are wrong once there is room.
+  // Rules that found the table full are wrong once there is room. Whoever returns from here has seen them cleared, by
+  // itself or by another.
   std::size_t room_again() {
+    const std::lock_guard guard(full_.lock());
     {
-      const std::lock_guard guard(free_lock_);
+      const std::lock_guard free_guard(free_lock_);
       if (!was_full_) {
         return 0;
       }
       was_full_ = false;
     }
-    const std::lock_guard guard(full_.lock());
     return full_.changed();
   }
 
@@ -313,7 +330,7 @@ class Table final : public TableBase, public Refreshable {
       }
       entry.last_used = std::max(entry.last_used, stripe.dependents.last_used(*this, due.entry));
       if (entry.last_used + options_.idle <= now) {
-        remove(stripe, due.entry);
+        remove(stripe, due.entry, false);
         removed = true;
       } else {
         const std::lock_guard due_guard(due_lock_);
@@ -336,8 +353,9 @@ class Table final : public TableBase, public Refreshable {
   mutable std::vector<Stripe> stripes_;
   std::vector<Entry> entries_;  // each guarded by its stripe's lock
 
-  mutable SpinLock free_lock_;  // guards free_ and was_full_
+  mutable SpinLock free_lock_;  // guards the next three
   std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> reserved_;  // by a control update that may have to be undone
   bool was_full_ = false;
   std::atomic<std::uint64_t> rejected_{0};
   Dependents full_;

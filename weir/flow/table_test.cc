@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -359,6 +360,57 @@ TEST_F(TableTest, ThreadsLearnExpireAndErase) {
   ports.for_each([&](std::uint32_t, std::uint16_t) { ++count; });
   EXPECT_EQ(ports.size(), count);
   EXPECT_LE(count, 64U);
+}
+
+/// Runs something when it is compared: in the middle of an update.
+struct HookedKey {
+  std::uint32_t number = 0;
+  static inline std::function<void()> hook;
+  bool operator==(const HookedKey& other) const {
+    if (hook) {
+      std::exchange(hook, nullptr)();
+    }
+    return number == other.number;
+  }
+};
+
+TEST_F(TableTest, UndoneEraseFindsItsPlaceAgain) {
+  Ports& ports = table({.capacity = 2});
+  auto& full = state_.table<HookedKey, std::uint16_t>("full", {.capacity = 1});
+  Update fill;
+  fill.set(full, {1}, 1);
+  fill.set(ports, 1, 10);
+  fill.set(ports, 2, 20);
+  ASSERT_TRUE(fill.commit(state_, 0));
+
+  Update update;
+  update.erase(ports, 1);
+  update.set(full, {1}, 2);  // the moment
+  for (std::uint32_t key = 2; key < 1000; ++key) {
+    update.set(full, {key}, 1);  // has no room
+  }
+  Learned meanwhile{};
+  HookedKey::hook = [&] { meanwhile = learn(ports, 3, 30); };
+  EXPECT_FALSE(update.commit(state_, 0));
+  EXPECT_EQ(meanwhile, Learned::full) << "the place is kept until the update stands";
+  EXPECT_EQ(lookup(ports, 1), 10);
+  EXPECT_EQ(lookup(ports, 2), 20);
+  EXPECT_EQ(ports.size(), 2U);
+
+  erase(ports, 1);
+  EXPECT_EQ(ports.size(), 1U);
+  EXPECT_EQ(learn(ports, 3, 30), Learned::added) << "and free when it does";
+}
+
+TEST_F(TableTest, AnUpdateMayUseThePlaceItEmptied) {
+  Ports& ports = table({.capacity = 1});
+  set(ports, 1, 10);
+  Update update;
+  update.erase(ports, 1);
+  update.set(ports, 2, 20);
+  ASSERT_TRUE(update.commit(state_, 0));
+  EXPECT_EQ(lookup(ports, 1), -1);
+  EXPECT_EQ(lookup(ports, 2), 20);
 }
 
 }  // namespace

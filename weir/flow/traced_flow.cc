@@ -66,6 +66,10 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
     state_.report(pipeline_.stages[stage_].name, error.what());
     finish_drop(drop::stage_error);
     rule_.not_cacheable = "the stage threw an exception";
+  } catch (...) {
+    state_.report(pipeline_.stages[stage_].name, "threw something that is not a std::exception");
+    finish_drop(drop::stage_error);
+    rule_.not_cacheable = "the stage threw an exception";
   }
   if (trap_) {
     rule_.not_cacheable = "the stage asked for every packet";

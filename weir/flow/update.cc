@@ -79,7 +79,7 @@ Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
     }
   }
   for (const Touched& touched : touched_) {
-    touched.publish();
+    touched.finish();
   }
   touched_.clear();
   revoke_noted(state);

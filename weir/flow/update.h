@@ -88,7 +88,7 @@ class Update {
       if (before.present) {
         table.set(key, before.value, pinned, now_, ignored);
       } else {
-        table.erase(key);
+        table.erase(key, false);
       }
     });
     return {};
@@ -98,8 +98,9 @@ class Update {
   Result<> remove(Table<K, V>& table, const K& key) {
     const auto before = table.lookup(key);
     const bool pinned = table.pinned(key);
-    report_.rules_cleared += table.erase(key);
+    report_.rules_cleared += table.erase(key, true);
     if (before.present) {
+      at_end(&table, [this, &table] { report_.rules_cleared += table.release(); });
       undo_.push_back([this, &table, key, before, pinned] {
         bool full = false;
         table.set(key, before.value, pinned, now_, full);
@@ -132,7 +133,7 @@ class Update {
   void put(Classifier<A>& classifier, std::uint32_t order, typename Classifier<A>::RulePtr rule) {
     steps_.push_back([&classifier, order, rule](Update& update) {
       auto before = classifier.put(order, rule);
-      update.publish_at_end(classifier);
+      update.at_end(&classifier, [&classifier] { classifier.publish(); });
       update.revoke(classifier, before, rule);
       update.undo_.push_back([&update, &classifier, order, before, rule] {
         classifier.put(order, before);
@@ -142,10 +143,10 @@ class Update {
     });
   }
 
-  template <class A>
-  void publish_at_end(Classifier<A>& classifier) {
-    if (std::ranges::find(touched_, &classifier, &Touched::what) == touched_.end()) {
-      touched_.push_back({&classifier, [&classifier] { classifier.publish(); }});
+  // Once for each object, when all steps were done or undone.
+  void at_end(const void* what, std::function<void()> finish) {
+    if (std::ranges::find(touched_, what, &Touched::what) == touched_.end()) {
+      touched_.push_back({what, std::move(finish)});
     }
   }
 
@@ -171,7 +172,7 @@ class Update {
 
   struct Touched {
     const void* what;
-    std::function<void()> publish;
+    std::function<void()> finish;
   };
   struct Noted {
     std::uint64_t source;

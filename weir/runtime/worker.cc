@@ -136,6 +136,7 @@ void Worker::account_time() {
 
 void Worker::thread_main() {
   constexpr unsigned rounds_between_polls = 64;
+  constexpr Nanoseconds time_between_accounts = 1'000'000;
   started_ = SystemClock::read();
   reader_.online();
   unsigned empty_rounds = 0;
@@ -145,14 +146,14 @@ void Worker::thread_main() {
     empty_rounds = any ? 0 : empty_rounds + 1;
     if (rounds % rounds_between_polls == 0) {
       loop_->poll_once();
+      if (SystemClock::read() - started_ >= wall_time() + time_between_accounts) {
+        account_time();
+      }
     }
     if (!any && finished()) {
       executor_->finish(shared_.clock.now());
       send();
       break;
-    }
-    if (rounds % 4096 == 0) {
-      account_time();
     }
     const bool sleepy =
         shared_.idle == Idle::interrupt || (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);

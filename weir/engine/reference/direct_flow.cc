@@ -38,6 +38,9 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
   } catch (const std::exception& error) {
     state_.report(pipeline_.stages[stage_].name, error.what());
     verdict_ = failed(drop::stage_error);
+  } catch (...) {
+    state_.report(pipeline_.stages[stage_].name, "threw something that is not a std::exception");
+    verdict_ = failed(drop::stage_error);
   }
 }
 
