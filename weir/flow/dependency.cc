@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 namespace weir {
 
@@ -15,7 +16,8 @@ std::size_t Dependents::changed() {
   ++generation_;
   // The rules belong to other cores' caches: asking for some lines ahead of their use, many come at once.
   constexpr int ahead = 16;
-  DependencyLink* scout = first_;
+  DependencyLink* scout = std::exchange(first_, nullptr);
+  DependencyLink* link = scout;
   const auto ask = [&scout] {
     if (scout != nullptr) {
       __builtin_prefetch(scout->rule, 1);
@@ -26,16 +28,11 @@ std::size_t Dependents::changed() {
     ask();
   }
   std::size_t cleared = 0;
-  for (DependencyLink* link = first_; link != nullptr;) {
+  for (; link != nullptr; link = link->next) {
     ask();
-    DependencyLink* next = link->next;
     cleared += link->rule->valid.exchange(0, std::memory_order_acq_rel);
     fold(*link);
-    link->previous = link->next = nullptr;
-    std::atomic_ref(link->list).store(nullptr, std::memory_order_release);
-    link = next;
   }
-  first_ = nullptr;
   return cleared;
 }
 
@@ -44,7 +41,8 @@ bool Dependents::link(DependencyLink& link, std::uint32_t generation) {
   if (generation != generation_) {
     return false;
   }
-  std::atomic_ref(link.list).store(this, std::memory_order_relaxed);
+  link.list = this;
+  link.generation = generation;
   link.previous = nullptr;
   link.next = first_;
   if (first_ != nullptr) {
@@ -55,14 +53,12 @@ bool Dependents::link(DependencyLink& link, std::uint32_t generation) {
 }
 
 void Dependents::unlink(DependencyLink& link) {
-  // `list` is set to null by `changed` under the lock; the pointer read here without it is only a first guess at which
-  // lock to take.
-  Dependents* list = std::atomic_ref(link.list).load(std::memory_order_acquire);
+  Dependents* list = std::exchange(link.list, nullptr);
   if (list == nullptr) {
     return;
   }
   const std::lock_guard guard(list->lock_);
-  if (link.list == nullptr) {
+  if (link.generation != list->generation_) {
     return;
   }
   fold(link);
@@ -70,7 +66,6 @@ void Dependents::unlink(DependencyLink& link) {
   if (link.next != nullptr) {
     link.next->previous = link.previous;
   }
-  std::atomic_ref(link.list).store(nullptr, std::memory_order_relaxed);
 }
 
 Nanoseconds Dependents::last_used(const Refreshable& refreshed, std::uint32_t token) const {

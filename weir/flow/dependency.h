@@ -33,15 +33,19 @@ class Refreshable {
 
 class Dependents;
 
-/// One rule's dependency on one stripe. Memory of the rule's owner; at a fixed address while linked.
+/// One rule's dependency on one stripe. Memory of the rule's owner; at a fixed address while linked. A change of the
+/// stripe empties its list without writing to the links, which lie in the owner's cache: one that was linked in an
+/// earlier generation is no longer linked.
 struct DependencyLink {
   DependencyLink* previous = nullptr;
   DependencyLink* next = nullptr;
   RuleAnchor* rule = nullptr;
-  Dependents* list = nullptr;
+  Dependents* list = nullptr;        ///< nullptr: not linked
+  std::uint32_t generation = 0;      ///< of the list, when it was linked
   Refreshable* refreshed = nullptr;  ///< whose entry `token` the rule keeps alive, if any
   std::uint32_t token = 0;
 };
+static_assert(sizeof(DependencyLink) <= 64);
 
 /// The rules that depend on a stripe of state. Everything under `lock`.
 class Dependents {
@@ -57,7 +61,7 @@ class Dependents {
   /// Links, if `generation` is still the stripe's; takes the lock. `link` is filled but for the list pointers.
   bool link(DependencyLink& link, std::uint32_t generation);
 
-  /// Undoes `link`; takes the lock. Nothing to do where a change has already unlinked it.
+  /// Undoes `link`, by its owner; takes the lock. Nothing to do where a change has already unlinked it.
   static void unlink(DependencyLink& link);
 
   /// Latest use among the rules that keep entry `token` of `refreshed` alive. Lock held.
