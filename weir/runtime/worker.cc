@@ -11,6 +11,7 @@
 #include <weir/packet/edit.h>
 #include <weir/packet/flow_hash.h>
 #include <weir/packet/parse.h>
+#include <weir/packet/segment.h>
 
 namespace weir {
 
@@ -385,9 +386,39 @@ void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& 
   }
 }
 
+// What the packets stand for, in order, until the next call. Segments are packets of their own to the counters: they
+// are cloned from the one they replace.
+template <class Here>
+std::span<Packet*> Worker::segmented(std::span<Packet*> packets, Here here) {
+  segments_.clear();
+  for (Packet* packet : packets) {
+    if (!here(packet)) {
+      segments_.push_back(packet);
+      continue;
+    }
+    const std::size_t before = segments_.size();
+    const Segmented outcome = segment(frames_, *packet, segments_);
+    if (outcome == Segmented::done) {
+      stats_.cloned.add(segments_.size() - before - 1);
+    } else {
+      stats_.drop(outcome == Segmented::no_frames ? drop::no_frames : drop::bad_offload);
+      frames_.free(packet);
+    }
+  }
+  return segments_;
+}
+
 void Worker::send() {
   outputs_.flush([this](PortId id, std::span<Packet*> packets) {
     Port& port = *shared_.ports[id.number];
+    // No device segments behind a tunnel's headers.
+    const bool device_segments = port.traits.segmentation;
+    const auto here = [&](const Packet* packet) {
+      return packet->offload.gso_size != 0 && (!device_segments || (packet->offload.gso_type & gso::tunnel) != 0);
+    };
+    if (std::ranges::any_of(packets, here)) [[unlikely]] {
+      packets = segmented(packets, here);
+    }
     std::uint64_t bytes = 0;
     for (Packet* packet : packets) {
       bytes += packet->length;

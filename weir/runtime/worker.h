@@ -107,6 +107,8 @@ class alignas(64) Worker {
   void hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   std::size_t room_to_hand_over() const;
   void send();
+  template <class Here>
+  std::span<Packet*> segmented(std::span<Packet*> packets, Here here);
   void refill(Nanoseconds now);
   void sleep();
   Task<> watch(int descriptor);
@@ -117,6 +119,7 @@ class alignas(64) Worker {
   WorkerStats stats_;
   PacketCache frames_;
   Outputs outputs_;
+  std::vector<Packet*> segments_;
   std::unique_ptr<Executor> executor_;
   CoreExecutor* core_ = nullptr;
   std::unique_ptr<Loop> loop_;
