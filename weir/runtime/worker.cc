@@ -93,9 +93,13 @@ Result<> Worker::prepare() {
   return {};
 }
 
-// Waking up is all there is to do: the round polls every source.
+// Waking up is all there is to do: the round polls every source. (g++ 12 compiles no co_await in a loop's condition.)
 Task<> Worker::watch(int descriptor) {
-  while (co_await loop_->readable(descriptor)) {
+  for (;;) {
+    const Result<> ready = co_await loop_->readable(descriptor);
+    if (!ready) {
+      co_return;
+    }
   }
 }
 
