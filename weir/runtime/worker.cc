@@ -20,7 +20,8 @@ namespace {
 constexpr std::int64_t budget_burst = 100'000;            // ns
 constexpr std::int64_t budget_debt = 5'000;               // ns over the budget at which a port is no longer polled
 constexpr std::int64_t budget_resume = 10'000;            // ns earned again at which it is: enough for some decisions
-constexpr std::size_t pressed_batch = 8;                  // packets at once of such a port: others wait meanwhile
+constexpr std::size_t pressed_batch = 4;                  // packets at once of such a port: others wait meanwhile
+constexpr unsigned most_deferred_rounds = 64;             // that such a port waits for others to catch up
 constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
 constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
@@ -236,6 +237,7 @@ std::size_t Worker::round() {
     refill(SystemClock::read());
   }
   std::size_t handled = 0;
+  bool backlog = false;
   for (Source& source : sources_) {
     // A port that has used up its decisions waits while others have packets; alone, it may decide all the time. Just
     // over the budget it is polled, and only its misses are dropped.
@@ -243,14 +245,18 @@ std::size_t Worker::round() {
     source.budget.limited = others && !source.port->traits.waits;
     source.paused = source.budget.tokens < (source.paused ? budget_resume : -budget_debt);
     source.pressed = source.paused || (source.pressed && source.budget.tokens < budget_burst / 2);
-    if (others && source.paused) {
+    const bool pressed = others && source.pressed;
+    if (pressed && (source.paused || (backlog_ && source.deferred_rounds < most_deferred_rounds))) {
+      ++source.deferred_rounds;
       continue;
     }
-    const std::size_t count =
-        poll(source, others && source.pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
+    source.deferred_rounds = 0;
+    const std::size_t count = poll(source, pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
     note_activity(source, count != 0);
+    backlog = backlog || (!pressed && count == shared_.batch);
     handled += count;
   }
+  backlog_ = backlog;
   handled += poll_rings();
   executor_->idle(now_);
   send();

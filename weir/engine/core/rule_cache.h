@@ -10,15 +10,12 @@
 
 #include <weir/base/epoch.h>
 #include <weir/engine/core/program.h>
+#include <weir/engine/core/rule_slots.h>
 #include <weir/engine/executor.h>
 #include <weir/flow/region.h>
 #include <weir/packet/key.h>
 
 namespace weir {
-
-/// A rule's place in its cache.
-using RuleIndex = std::uint32_t;
-inline constexpr RuleIndex no_rule = ~RuleIndex{0};
 
 /// A rule as it is executed. The first cache line is what every hit touches.
 struct alignas(64) RuleBody {
@@ -140,13 +137,9 @@ class RuleCache final : public RuleHolder {
     std::array<std::uint32_t, 8> signature{};  ///< 0: empty
     std::array<RuleIndex, 8> rule{};
   };
-  struct Slot {
-    std::uint32_t tag = 0;
-    RuleIndex rule = no_rule;
-  };
   struct MaskedTable {
     Key mask;
-    std::vector<Slot> slots;  ///< open addressing, a power of two, at most half full
+    RuleSlots slots;          ///< of the first of the rules with one match
     std::uint32_t rules = 0;  ///< distinct matches; a table without any is not in order_
     std::uint64_t hits = 0;
     std::uint64_t free_after = 0;  ///< epoch that readers must have passed before an empty table gets another mask
@@ -167,7 +160,6 @@ class RuleCache final : public RuleHolder {
     RuleIndex rule;
   };
 
-  static std::uint32_t signature_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32U) | 1U; }
   static std::uint64_t masked_hash(const Key& key, const Key& mask, std::uint64_t seed);
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> value_word(RuleIndex rule, std::size_t word) const {
@@ -181,9 +173,7 @@ class RuleCache final : public RuleHolder {
   void close_if_empty(std::uint8_t table);
   bool make_room_beside(std::uint8_t table, const Key& value);
   void insert(std::uint8_t table, RuleIndex rule);
-  void place(MaskedTable& table, std::uint32_t tag, RuleIndex rule);
   void remove(RuleIndex rule);
-  void erase_slot(MaskedTable& table, std::size_t at);
   bool link(RuleIndex rule, const Rule& from);
   void unlink(RuleIndex rule);
   RuleIndex take_slot();
