@@ -24,9 +24,9 @@ RuleCache::RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity, s
       slot_count_(capacity_ + spare_slots),
       hints_(std::bit_ceil(capacity_ * 2U) / 8),
       hint_mask_(hints_.size() - 1),
-      values_(new Key[slot_count_]),
-      bodies_(new RuleBody[slot_count_]),
-      sources_(new Sources[slot_count_]),
+      values_(slot_count_),
+      bodies_(slot_count_),
+      sources_(slot_count_),
       live_(new bool[slot_count_]{}),
       // Links are at fixed addresses while they are linked: all are made at once.
       links_(std::size_t{slot_count_} * links_per_rule) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <weir/base/epoch.h>
+#include <weir/base/large_array.h>
 #include <weir/engine/core/program.h>
 #include <weir/engine/core/rule_slots.h>
 #include <weir/engine/executor.h>
@@ -163,7 +164,7 @@ class RuleCache final : public RuleHolder {
   static std::uint64_t masked_hash(const Key& key, const Key& mask, std::uint64_t seed);
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> value_word(RuleIndex rule, std::size_t word) const {
-    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(values_[rule].bytes())[word]);
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(const_cast<Key&>(values_[rule]).bytes())[word]);
   }
 
   void remember(std::uint64_t hash, RuleIndex rule);
@@ -189,7 +190,7 @@ class RuleCache final : public RuleHolder {
   std::uint32_t slot_count_;  ///< capacity and some that wait for readers to pass
   Nanoseconds idle_timeout_ = 10'000'000'000;
 
-  std::vector<HintBucket> hints_;
+  LargeArray<HintBucket> hints_;
   std::uint64_t hint_mask_;
   std::uint32_t hint_victim_ = 0;
 
@@ -199,9 +200,9 @@ class RuleCache final : public RuleHolder {
   std::size_t blind_tables_ = 0;  ///< whose mask leaves the layout out
   std::uint32_t finds_since_sort_ = 0;
 
-  std::unique_ptr<Key[]> values_;
-  std::unique_ptr<RuleBody[]> bodies_;
-  std::unique_ptr<Sources[]> sources_;
+  LargeArray<Key> values_;
+  LargeArray<RuleBody> bodies_;
+  LargeArray<Sources> sources_;
   std::unique_ptr<bool[]> live_;          ///< in a masked table
   std::atomic<RuleIndex> slots_used_{0};  ///< slots beyond were never used
   std::vector<RuleIndex> free_;
@@ -210,7 +211,7 @@ class RuleCache final : public RuleHolder {
   OwnedCounter size_;                   ///< rules ever inserted
   OwnedCounter removed_;                ///< and removed
 
-  std::vector<LinkSlot> links_;
+  LargeArray<LinkSlot> links_;
   std::uint32_t free_link_ = no_link;
 
   RuleIndex hand_ = 0;   ///< of the clock that picks whom to evict
