@@ -142,7 +142,7 @@ class TestNode {
   std::size_t close();
 
  private:
-  Packet* make(const TestPacket& packet);
+  Packet* make(const TestPacket& test);
 
   Epochs epochs_;
   State state_;
