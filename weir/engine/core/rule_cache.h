@@ -170,10 +170,10 @@ class RuleCache final : public RuleHolder {
   void remember(std::uint64_t hash, RuleIndex rule);
   RuleIndex find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const;
   std::uint8_t table_for(const Key& mask);
-  void open(std::uint8_t table, const Key& mask);
-  void close_if_empty(std::uint8_t table);
-  bool make_room_beside(std::uint8_t table, const Key& value);
-  void insert(std::uint8_t table, RuleIndex rule);
+  void open(std::uint8_t index, const Key& mask);
+  void close_if_empty(std::uint8_t index);
+  bool make_room_beside(std::uint8_t index, const Key& value);
+  void insert(std::uint8_t index, RuleIndex rule);
   void remove(RuleIndex rule);
   bool link(RuleIndex rule, const Rule& from);
   void unlink(RuleIndex rule);
