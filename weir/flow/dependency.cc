@@ -45,7 +45,7 @@ bool Dependents::link(DependencyLink& link, std::uint32_t generation) {
     return false;
   }
   link.list = this;
-  link.generation = generation;
+  link.generation = generation_;
   link.place = static_cast<std::uint32_t>(links_.size());
   links_.push_back(&link);
   return true;

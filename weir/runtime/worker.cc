@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include <pthread.h>
 #include <time.h>
@@ -70,6 +71,7 @@ Result<> Worker::prepare() {
   }
   loop_ = std::move(*loop);
   const std::size_t workers = shared_.workers.size();
+  assert(workers != 0 && "this one is among them");
   for (std::size_t i = 0; i < workers; ++i) {
     inbound_.push_back(std::make_unique<PacketRing>());
   }
