@@ -198,30 +198,30 @@ DeviceTraits TapDevice::traits() const {
 
 int TapDevice::descriptor(unsigned queue) const { return queue < queues_.size() ? queues_[queue]->file.get() : -1; }
 
-std::size_t TapDevice::receive(unsigned number, std::span<Packet*> out, PacketCache& frames) {
-  Queue& queue = *queues_[number];
+std::size_t TapDevice::receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) {
+  Queue& own = *queues_[queue];
   const Nanoseconds now = clock_->now();
   std::size_t count = 0;
   for (; count < out.size(); ++count) {
-    const std::size_t had = queue.filled;
-    queue.filled += frames.allocate_many(std::span(queue.spare).subspan(had));
-    for (std::size_t i = had; i < queue.filled; ++i) {
-      queue.read_into[i + 1] = {queue.spare[i]->data, FramePool::segment_bytes};
+    const std::size_t had = own.filled;
+    own.filled += frames.allocate_many(std::span(own.spare).subspan(had));
+    for (std::size_t i = had; i < own.filled; ++i) {
+      own.read_into[i + 1] = {own.spare[i]->data, FramePool::segment_bytes};
     }
-    if (queue.filled != most_segments) {
+    if (own.filled != most_segments) {
       break;  // a frame might not fit: it waits in the kernel until there are buffers
     }
-    const ssize_t got = readv(queue.file.get(), queue.read_into.data(), static_cast<int>(most_segments + 1));
-    if (got <= static_cast<ssize_t>(sizeof queue.read_header)) {
+    const ssize_t got = readv(own.file.get(), own.read_into.data(), static_cast<int>(most_segments + 1));
+    if (got <= static_cast<ssize_t>(sizeof own.read_header)) {
       break;
     }
     // The frame takes spare frames from the front.
-    const auto length = static_cast<std::uint32_t>(static_cast<std::size_t>(got) - sizeof queue.read_header);
+    const auto length = static_cast<std::uint32_t>(static_cast<std::size_t>(got) - sizeof own.read_header);
     std::uint32_t left = length;
     std::size_t used = 0;
     Packet** link = &out[count];
     for (; left != 0; ++used) {
-      Packet* part = queue.spare[used];
+      Packet* part = own.spare[used];
       part->segment = static_cast<std::uint16_t>(std::min(left, FramePool::segment_bytes));
       part->length = part->segment;
       left -= part->segment;
@@ -229,17 +229,17 @@ std::size_t TapDevice::receive(unsigned number, std::span<Packet*> out, PacketCa
       link = &part->next;
     }
     // As many of the last as there are move to the front; the others stay.
-    const std::size_t moved = std::min(used, queue.filled - used);
+    const std::size_t moved = std::min(used, own.filled - used);
     for (std::size_t i = 0; i < moved; ++i) {
-      queue.spare[i] = queue.spare[queue.filled - moved + i];
-      queue.read_into[i + 1] = queue.read_into[queue.filled - moved + i + 1];
+      own.spare[i] = own.spare[own.filled - moved + i];
+      own.read_into[i + 1] = own.read_into[own.filled - moved + i + 1];
     }
-    queue.filled -= used;
+    own.filled -= used;
 
     Packet& packet = *out[count];
     packet.length = length;
     packet.timestamp = now;
-    const VirtioHeader& header = queue.read_header;
+    const VirtioHeader& header = own.read_header;
     if (header.flags != 0 || header.gso_type != gso::none) {
       packet.offload.flags = header.flags & (Offload::needs_checksum | Offload::data_valid);
       packet.offload.gso_type = header.gso_type;
@@ -252,8 +252,8 @@ std::size_t TapDevice::receive(unsigned number, std::span<Packet*> out, PacketCa
   return count;
 }
 
-std::size_t TapDevice::transmit(unsigned number, std::span<Packet*> packets, PacketCache& frames) {
-  Queue& queue = *queues_[number];
+std::size_t TapDevice::transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) {
+  Queue& own = *queues_[queue];
   std::size_t sent = 0;
   for (; sent < packets.size(); ++sent) {
     const Packet& packet = *packets[sent];
@@ -268,11 +268,11 @@ std::size_t TapDevice::transmit(unsigned number, std::span<Packet*> packets, Pac
       header.gso_size = packet.offload.gso_size;
       header.header_length = packet.offload.header_length;
     }
-    queue.write_from.assign(1, {&header, sizeof header});
+    own.write_from.assign(1, {&header, sizeof header});
     for (const Packet* part = &packet; part != nullptr; part = part->next) {
-      queue.write_from.push_back({part->data, part->segment});
+      own.write_from.push_back({part->data, part->segment});
     }
-    if (writev(queue.file.get(), queue.write_from.data(), static_cast<int>(queue.write_from.size())) < 0) {
+    if (writev(own.file.get(), own.write_from.data(), static_cast<int>(own.write_from.size())) < 0) {
       break;
     }
   }
