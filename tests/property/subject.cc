@@ -147,21 +147,21 @@ void Subject::finish(Nanoseconds now) {
 void Subject::take_outputs(Worker& worker) {
   worker.outputs.flush([&](PortId out, std::span<Packet*> sent) {
     out_count_ += sent.size();
-    std::vector<Packet*> whole;
     for (Packet* packet : sent) {
       // What cannot be cut is compared as it is.
-      if (packet->offload.gso_size == 0 || segment(worker.frames, *packet, whole) != Segmented::done) {
-        whole.push_back(packet);
+      std::vector<Packet*> frames;
+      if (packet->offload.gso_size == 0 || segment(worker.frames, *packet, frames) != Segmented::done) {
+        frames.push_back(packet);
       }
-    }
-    for (Packet* packet : whole) {
-      edit::finish_checksum(*packet);
-      std::vector<std::uint8_t> bytes;
-      for (const Packet* part = packet; part != nullptr; part = part->next) {
-        bytes.insert(bytes.end(), part->data, part->data + part->segment);
+      for (Packet* frame : frames) {
+        edit::finish_checksum(*frame);
+        std::vector<std::uint8_t> bytes;
+        for (const Packet* part = frame; part != nullptr; part = part->next) {
+          bytes.insert(bytes.end(), part->data, part->data + part->segment);
+        }
+        out_[out.number].push_back(std::move(bytes));
+        worker.frames.free(frame);
       }
-      out_[out.number].push_back(std::move(bytes));
-      worker.frames.free(packet);
     }
   });
 }

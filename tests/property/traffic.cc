@@ -111,7 +111,7 @@ Frame random_frame(Random& random) {
   }
   frame.partial_checksum = random.one_in(10);
   if (frame.partial_checksum && random.one_in(2)) {
-    frame.segment = static_cast<std::uint16_t>(1 + random.below(60));
+    frame.segment = static_cast<std::uint16_t>(10 + random.below(60));
   }
   return frame;
 }
