@@ -94,7 +94,11 @@ Result<> Worker::prepare() {
 
 // Waking up is all there is to do: the round polls every source.
 Task<> Worker::watch(int descriptor) {
-  while (co_await loop_->readable(descriptor)) {
+  while (true) {
+    const Result<> ready = co_await loop_->readable(descriptor);  // g++ 12 does not get this right as a condition
+    if (!ready) {
+      co_return;
+    }
   }
 }
 
