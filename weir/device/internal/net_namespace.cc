@@ -1,0 +1,72 @@
+#include <weir/device/internal/net_namespace.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+
+namespace weir::device_internal {
+
+namespace {
+
+Descriptor open_namespace(const std::filesystem::path& path) {
+  return Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+NamespaceId namespace_id(int descriptor) {
+  struct stat status{};
+  return fstat(descriptor, &status) == 0 ? NamespaceId{status.st_dev, status.st_ino} : NamespaceId{};
+}
+
+Descriptor own_namespace() { return open_namespace("/proc/thread-self/ns/net"); }
+
+Descriptor find_namespace(const std::function<bool(int descriptor)>& is_it) {
+  std::set<NamespaceId> seen;
+  Descriptor found;
+  const auto look = [&](const std::filesystem::path& path) {
+    struct stat status{};
+    if (stat(path.c_str(), &status) == 0 && seen.insert({status.st_dev, status.st_ino}).second) {
+      Descriptor space = open_namespace(path);
+      if (space && is_it(space.get())) {
+        found = std::move(space);
+      }
+    }
+    return static_cast<bool>(found);
+  };
+  if (look("/proc/thread-self/ns/net")) {
+    return found;
+  }
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator("/run/netns", failure)) {
+    if (look(entry.path())) {
+      return found;
+    }
+  }
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", failure)) {
+    const std::string name = entry.path().filename();
+    if (std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }) && look(entry.path() / "ns/net")) {
+      return found;
+    }
+  }
+  return found;
+}
+
+Result<> in_namespace(int descriptor, const std::function<Result<>()>& work) {
+  Result<> result;
+  std::thread([&] {
+    result = setns(descriptor, CLONE_NEWNET) == 0
+                 ? work()
+                 : error("the other network namespace cannot be entered: {}; give CAP_SYS_ADMIN", std::strerror(errno));
+  }).join();
+  return result;
+}
+
+}  // namespace weir::device_internal
