@@ -1,6 +1,8 @@
 """The device xdp: on veth pairs: traffic of real programs, offloads, interfaces that come and go, what is left behind."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -71,8 +73,11 @@ def tcp(network, size=4 << 20):
     assert server.wait(timeout=60) == 0
 
 
-def records():
-    return set(OFFLOAD_RECORDS.iterdir()) if OFFLOAD_RECORDS.exists() else set()
+def records(network):
+    """The records of changed offloads in its namespaces. Their names begin with the number of the namespace."""
+    numbers = {str(os.stat(f"/run/netns/{network.path(space)}").st_ino) for space in network.spaces}
+    files = OFFLOAD_RECORDS.iterdir() if OFFLOAD_RECORDS.exists() else []
+    return [file for file in files if file.name.split("-")[0] in numbers]
 
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
@@ -119,8 +124,9 @@ def test_frames_stay_as_they_are(network, switched):
     weir.stop()
 
 
-def test_jumbo_frames(network, switched):
-    weir = switched(mtu=9000).up()
+@pytest.mark.parametrize("mode", ["native", "generic"])
+def test_jumbo_frames(network, switched, mode):
+    weir = switched(f",mode={mode}", mtu=9000).up()
     assert "frames of several buffers" in weir.log()
     assert "3 received" in ping(network, "-M", "do", "-s", "8900")
     tcp(network)
@@ -139,8 +145,19 @@ def test_frames_that_are_too_long_are_not_sent(network, switched):
     assert drops["output_full"] == 2
 
 
+def test_what_the_kernel_drops_is_counted(network, switched):
+    weir = switched(",ring=64").up()
+    assert "3 received" in ping(network)
+    weir.process.send_signal(signal.SIGSTOP)
+    frame = "02000000000f" + "02000000000a" + "88b5" + bytes(46).hex()
+    network.on("alice", sys.executable, "-c", SENDER, *[frame] * 500)
+    weir.process.send_signal(signal.SIGCONT)
+    assert "3 received" in ping(network)
+    alice = weir.stop()["ports"][0]
+    assert alice["lost"] >= 500 - 64 and alice["in_packets"] + alice["lost"] >= 500 + 6
+
+
 def test_offloads_are_set_and_restored(network, switched):
-    earlier = records()
     switched.connect("alice")
     switched.connect("bob")
     network.on("bob", "ethtool", "-K", "eth0", "tx-checksum-sctp", "off", "gro", "on")  # its own wish
@@ -153,10 +170,10 @@ def test_offloads_are_set_and_restored(network, switched):
         assert {during[name] for name in ("tx-checksumming", "tcp-segmentation-offload", "tx-vlan-offload",
                                           "tx-vlan-stag-hw-insert")} == {"off"}
         assert during["generic-receive-offload"] == "on"
-    assert len(records() - earlier) == 2
+    assert len(records(network)) == 2
     weir.stop()
     assert {host: network.offloads(host, "eth0") for host in hosts} == before
-    assert records() == earlier
+    assert not records(network)
 
 
 def test_a_far_end_out_of_reach_is_an_error_with_the_command(network, tmp_path):
@@ -228,7 +245,6 @@ def test_nothing_is_left(network, switched, end):
     switched.connect("alice")
     switched.connect("bob")
     before, far_before = untouched(network), network.offloads("alice", "eth0")
-    earlier = records()
     weir = switched.run().up()
     assert untouched(network) != before
     assert "3 received" in ping(network)
@@ -238,13 +254,13 @@ def test_nothing_is_left(network, switched, end):
     else:
         weir.kill()
         until(lambda: untouched(network) == before, "programs and sockets have gone")
-        assert network.offloads("alice", "eth0") != far_before and len(records() - earlier) == 2
+        assert network.offloads("alice", "eth0") != far_before and len(records(network)) == 2
         weir = switched.run().up()  # undoes it, and does it again
         assert "offload settings of eth0, left changed by a process that was killed, are as they were" in weir.log()
         tcp(network)
         weir.stop()
     assert network.offloads("alice", "eth0") == far_before
-    assert records() == earlier
+    assert not records(network)
 
 
 def test_an_interface_that_is_in_use(network, switched, tmp_path):
@@ -267,6 +283,41 @@ def test_errors_say_what_to_do(network, switched, tmp_path):
     assert "port-alice has 1 queue(s)" in said and "Write frames: 16384 or more in the node file" in said
     checked = network.on("switch", os.environ["WEIR"], "check", tmp_path / "node.yaml")
     assert "can run" in checked.stdout
+
+
+def test_a_driver_without_xdp_is_used_in_generic_mode(network, tmp_path):
+    network.space("switch")
+    network.on("switch", "ip", "link", "add", "br0", "type", "bridge")
+    network.on("switch", "ip", "link", "set", "br0", "up")
+    weir = Weir(network, "switch", tmp_path, {"a": "xdp:br0"}).up()
+    weir.said("xdp:br0: its driver takes no XDP program (Operation not supported), so it runs in generic mode")
+    weir.said("xdp:br0: generic mode")
+    weir.stop()
+    said = Weir(network, "switch", tmp_path, {"a": "xdp:br0,mode=native"}).fails()
+    assert "br0 takes no XDP program in its driver: Operation not supported; leave out mode=native" in said
+
+
+def test_both_ends_of_one_pair(network, tmp_path):
+    network.space("switch")
+    network.pair("switch", "left", "switch", "right")
+    before = [network.offloads("switch", name) for name in ("left", "right")]
+    # Each frame that is flooded to one end comes back by the other: they go round for ever, as fast as can be.
+    weir = Weir(network, "switch", tmp_path, {"left": "xdp:left", "right": "xdp:right", "in": "memory:count=2000"})
+    received = lambda: json.loads(network.on("switch", "ip", "-s", "-j", "link", "show", "right").stdout)[0]["stats64"]["rx"]
+    until(lambda: received()["packets"] > 100_000, "frames go round")
+    assert weir.stop()["packets"]["in"] > 100_000
+    assert [network.offloads("switch", name) for name in ("left", "right")] == before
+
+
+def test_too_little_memory_may_be_locked(network, switched, tmp_path):
+    switched.connect("alice")
+    node = tmp_path / "node.yaml"
+    node.write_text('weir: 1\nports: {a: "xdp:port-alice"}\nservices: {l2_switch: {}}\n')
+    result = network.on("switch", "prlimit", "--memlock=1048576", "setpriv", "--bounding-set=-ipc_lock",
+                        "--inh-caps=-ipc_lock", os.environ["WEIR"], "run", node, check=False)
+    assert result.returncode == 1
+    assert "the 16384 frames of the node are 65536 KiB, and this process may lock 1024 KiB" in result.stderr
+    assert "xdp" not in network.link("switch", "port-alice")
 
 
 def test_without_privileges(network, switched, tmp_path):

@@ -22,6 +22,7 @@ using device_internal::OptionReader;
 using device_internal::XdpBinding;
 using device_internal::XdpConfig;
 using device_internal::XdpMode;
+using device_internal::XdpQueue;
 
 namespace {
 
@@ -161,11 +162,13 @@ Result<> XdpDevice::bind(const Link& link) {
     log::warn("{}: {}", name(), shortcoming);
   }
   for (std::size_t i = 0; i < binding.queues().size(); ++i) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    const int ready = receivers_[i % receivers_.size()]->ready.get();
-    if (epoll_ctl(ready, EPOLL_CTL_ADD, binding.queues()[i]->descriptor(), &event) != 0) {
-      return error("queue {} of {} cannot be waited for: {}", i, name(), std::strerror(errno));
+    const XdpQueue& queue = *binding.queues()[i];
+    for (const int descriptor : {queue.descriptor(), queue.unsent()}) {
+      epoll_event event{};
+      event.events = EPOLLIN;
+      if (epoll_ctl(receivers_[i % receivers_.size()]->ready.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+        return error("queue {} of {} cannot be waited for: {}", i, name(), std::strerror(errno));
+      }
     }
   }
   {

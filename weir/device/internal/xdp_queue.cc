@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include <linux/if_xdp.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 // Newer than the headers of Debian 12 (Linux 6.6): another descriptor of the same frame follows.
 #ifndef XDP_PKT_CONTD
@@ -33,7 +35,8 @@ XdpQueue::XdpQueue(FramePool& pool, std::unique_ptr<XdpRings> rings, xsk_socket*
       limits_(limits),
       sends_(sends),
       lent_(pool.frames()),
-      sent_(limits.ring) {
+      sent_(limits.ring),
+      unsent_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   // Frames under way count against the socket's send buffer, which by default holds fewer than the ring. If it cannot
   // be had, the ring just drains more slowly.
   const int bytes = static_cast<int>(std::size_t{limits.ring} * chunk);
@@ -226,7 +229,8 @@ void XdpQueue::reap(PacketCache& frames) {
 }
 
 // Without zero copy, one call sends a few frames (16 to 32, by kernel): it goes on as long as that makes progress. It
-// makes none when the interface's own queue is full; then `receive` tries again.
+// makes none when the interface's own queue is full; then `receive` tries again, and no worker sleeps until it
+// succeeds.
 void XdpQueue::kick() {
   xsk_ring_prod& ring = rings_->transmit;
   const auto taken = [&] { return __atomic_load_n(ring.consumer, __ATOMIC_ACQUIRE); };
@@ -241,6 +245,13 @@ void XdpQueue::kick() {
     before = after;
   }
   under_way_.store(sent_.size() != 0, std::memory_order_relaxed);
+  const bool waits = before != all && xsk_ring_prod__needs_wakeup(&ring) != 0;
+  if (waits != signalled_) {
+    signalled_ = waits;
+    std::uint64_t count = 1;
+    [[maybe_unused]] const ssize_t size =
+        waits ? write(unsent_.get(), &count, sizeof count) : read(unsent_.get(), &count, sizeof count);
+  }
 }
 
 void XdpQueue::flush() {

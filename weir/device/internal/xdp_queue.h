@@ -11,6 +11,7 @@
 #include <xdp/xsk.h>
 
 #include <weir/base/clock.h>
+#include <weir/base/descriptor.h>
 #include <weir/base/error.h>
 #include <weir/device/internal/sent_frames.h>
 #include <weir/packet/frame_pool.h>
@@ -44,6 +45,9 @@ class XdpQueue {
   XdpQueue& operator=(const XdpQueue&) = delete;
 
   [[nodiscard]] int descriptor() const { return xsk_socket__fd(socket_); }
+  /// Readable while something waits to be sent that the kernel did not take: `receive` is to be called, and tries
+  /// again.
+  [[nodiscard]] int unsent() const { return unsent_.get(); }
   [[nodiscard]] bool sends() const { return sends_; }
 
   /// As Device::receive; also goes on with what could not be sent at once. One thread at a time.
@@ -84,6 +88,8 @@ class XdpQueue {
   std::mutex sending_;  // guards what follows, the transmit and the completion ring
   SentFrames sent_;
   std::atomic<bool> under_way_{false};  // sent_ is not empty
+  Descriptor unsent_;                   // an eventfd
+  bool signalled_ = false;              // unsent_ is readable
 };
 
 }  // namespace weir::device_internal
