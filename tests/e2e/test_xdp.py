@@ -176,6 +176,20 @@ def test_offloads_are_set_and_restored(network, switched):
     assert not records(network)
 
 
+def test_a_far_end_that_is_moved_gets_its_offloads_back(network, tmp_path):
+    for space in ("switch", "host"):
+        network.space(space)
+    network.pair("switch", "port", "switch", "far")
+    before = network.offloads("switch", "far")
+    weir = Weir(network, "switch", tmp_path, {"a": "xdp:port"}).up()
+    network.on("switch", "ip", "link", "set", "far", "netns", network.path("host"), "name", "eth0")
+    network.on("host", "ip", "link", "set", "eth0", "up")
+    assert network.offloads("host", "eth0")["tx-checksumming"] == "off"
+    weir.stop()
+    assert network.offloads("host", "eth0") == before
+    assert not records(network)
+
+
 def test_a_far_end_out_of_reach_is_an_error_with_the_command(network, tmp_path):
     network.space("switch")
     # A namespace that only a descriptor of this process keeps.

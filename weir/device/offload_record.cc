@@ -14,13 +14,13 @@
 
 #include <weir/base/descriptor.h>
 #include <weir/device/internal/ethtool.h>
+#include <weir/device/internal/far_end.h>
 #include <weir/device/internal/net_namespace.h>
-#include <weir/device/internal/netlink.h>
 
 namespace weir {
 
+using device_internal::FarEnd;
 using device_internal::NamespaceId;
-using device_internal::Netlink;
 
 namespace {
 
@@ -49,6 +49,11 @@ bool take_number(std::string_view& line, T& value) {
   return failure == std::errc() && end == word.data() + word.size();
 }
 
+bool take_place(std::string_view& line, InterfacePlace& place) {
+  return take_number(line, place.namespace_device) && take_number(line, place.namespace_inode) &&
+         take_number(line, place.index);
+}
+
 std::string read_all(int descriptor) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -62,8 +67,11 @@ std::string read_all(int descriptor) {
 }  // namespace
 
 std::string OffloadRecord::to_text() const {
-  std::string text = fmt::format("{}\nnamespace {} {}\ninterface {} {} {} {}\n", first_line, namespace_device,
-                                 namespace_inode, index, peer, mac.to_string(), name);
+  std::string text = fmt::format("{}\ninterface {} {} {} {} {}\n", first_line, place.namespace_device,
+                                 place.namespace_inode, place.index, mac.to_string(), name);
+  if (via) {
+    text += fmt::format("via {} {} {}\n", via->namespace_device, via->namespace_inode, via->index);
+  }
   for (const auto& [feature, on] : before) {
     text += fmt::format("before {} {}\n", on ? "on" : "off", feature);
   }
@@ -80,14 +88,14 @@ Result<OffloadRecord> OffloadRecord::parse(std::string_view text) {
     std::string_view line = take_line(text);
     const std::string_view what = take_word(line);
     bool good = true;
-    if (what == "namespace") {
-      good = take_number(line, record.namespace_device) && take_number(line, record.namespace_inode);
-    } else if (what == "interface") {
-      good = take_number(line, record.index) && take_number(line, record.peer);
+    if (what == "interface") {
+      good = take_place(line, record.place);
       const auto mac = MacAddress::parse(take_word(line));
       good = good && mac;
       record.mac = mac.value_or(MacAddress{});
       record.name = line;
+    } else if (what == "via") {
+      good = take_place(line, record.via.emplace());
     } else if (what == "before") {
       const std::string_view value = take_word(line);
       good = (value == "on" || value == "off") && !line.empty();
@@ -105,34 +113,64 @@ Result<OffloadRecord> OffloadRecord::parse(std::string_view text) {
   return record;
 }
 
-Result<bool> restore(const OffloadRecord& record) {
-  const NamespaceId wanted{record.namespace_device, record.namespace_inode};
-  const Descriptor space = device_internal::find_namespace(
+namespace {
+
+/// What is at a place now; nothing if the namespace or the interface is not there.
+Result<std::optional<FarEnd>> look_up(const InterfacePlace& place) {
+  const NamespaceId wanted{place.namespace_device, place.namespace_inode};
+  Descriptor space = device_internal::find_namespace(
       [&](int descriptor) { return device_internal::namespace_id(descriptor) == wanted; });
   if (!space) {
+    return std::nullopt;
+  }
+  auto netlink = device_internal::netlink_in(space.get());
+  if (!netlink) {
+    return std::unexpected(netlink.error());
+  }
+  auto link = netlink->link(place.index);
+  if (!link) {
+    return std::unexpected(link.error());
+  }
+  return *link ? std::optional<FarEnd>({std::move(space), std::move(**link)}) : std::nullopt;
+}
+
+}  // namespace
+
+Result<bool> restore(const OffloadRecord& record) {
+  // Numbers of namespaces and interfaces are used again, and every container has an eth0.
+  const auto is_it = [&](const device_internal::Link& link) {
+    return link.mac == record.mac ||
+           (record.via && link.peer == record.via->index && link.name == record.name && link.peer != 0);
+  };
+  auto found = look_up(record.place);
+  if (!found) {
+    return std::unexpected(found.error());
+  }
+  if ((!*found || !is_it((*found)->link)) && record.via) {
+    found = look_up(*record.via);
+    if (!found) {
+      return std::unexpected(found.error());
+    }
+    if (*found && (*found)->link.peer != 0) {
+      auto netlink = device_internal::netlink_in((*found)->space.get());
+      auto end = netlink ? device_internal::find_far_end(*netlink, (*found)->space.get(), (*found)->link)
+                         : Result<FarEnd>(std::unexpected(netlink.error()));
+      if (!end) {
+        return std::unexpected(end.error());
+      }
+      *found = std::move(*end);
+    }
+  }
+  if (!*found || !is_it((*found)->link)) {
     return false;
   }
-  bool there = false;
-  const auto done = device_internal::in_namespace(space.get(), [&]() -> Result<> {
-    auto netlink = Netlink::open();
-    if (!netlink) {
-      return std::unexpected(netlink.error());
-    }
-    const auto link = netlink->link(record.index);
-    if (!link) {
-      return std::unexpected(link.error());
-    }
-    there = *link && ((*link)->mac == record.mac || ((*link)->peer == record.peer && (*link)->name == record.name));
-    if (!there) {
-      return {};
-    }
-    std::vector<device_internal::FeatureSetting> settings;
-    for (const auto& [feature, on] : record.before) {
-      settings.push_back({feature, on});
-    }
-    return device_internal::set_features((*link)->name, settings);
-  });
-  return done ? Result<bool>(there) : std::unexpected(done.error());
+  std::vector<device_internal::FeatureSetting> settings;
+  for (const auto& [feature, on] : record.before) {
+    settings.push_back({feature, on});
+  }
+  const auto done = device_internal::in_namespace(
+      (*found)->space.get(), [&] { return device_internal::set_features((*found)->link.name, settings); });
+  return done ? Result<bool>(true) : std::unexpected(done.error());
 }
 
 std::vector<std::string> undo_left_offloads(const std::string& folder) {

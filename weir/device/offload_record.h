@@ -3,6 +3,7 @@
 // themselves when a process is killed.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,14 +14,22 @@
 
 namespace weir {
 
+/// Where an interface is found.
+struct InterfacePlace {
+  std::uint64_t namespace_device = 0;  ///< what its network namespace is known by (namespaces(7))
+  std::uint64_t namespace_inode = 0;
+  unsigned index = 0;  ///< its number there
+
+  bool operator==(const InterfacePlace&) const = default;
+};
+
 /// One interface, and its settings as they were found.
 struct OffloadRecord {
-  std::uint64_t namespace_device = 0;  ///< what the interface's network namespace is known by (namespaces(7))
-  std::uint64_t namespace_inode = 0;
-  unsigned index = 0;  ///< the interface's number. Numbers are used again, so it also is the same ...
-  MacAddress mac;      ///< in its address,
-  unsigned peer = 0;   ///< or in the number of the interface it leads to, and its name
-  std::string name;
+  InterfacePlace place;
+  std::optional<InterfacePlace>
+      via;           ///< of a veth's far end: the end that is a port. The far end may be moved meanwhile.
+  MacAddress mac;    ///< it is the same interface if it still has this address,
+  std::string name;  ///< or this name and leads to `via`
   std::vector<std::pair<std::string, bool>> before;
 
   [[nodiscard]] std::string to_text() const;

@@ -19,11 +19,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 OffloadRecord example() {
-  return {.namespace_device = 4,
-          .namespace_inode = 1,  // no namespace has this number
-          .index = 7,
+  return {.place = {.namespace_device = 4, .namespace_inode = 1, .index = 7},  // no namespace has this number
+          .via = InterfacePlace{.namespace_device = 4, .namespace_inode = 2, .index = 3},
           .mac = MacAddress::parse("02:00:00:00:00:07").value(),
-          .peer = 3,
           .name = "vb0",
           .before = {{"tx-checksum-ip-generic", true}, {"rx-gro", false}}};
 }

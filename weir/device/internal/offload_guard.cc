@@ -55,11 +55,17 @@ Result<> check(const std::string& interface, const std::vector<FeatureSetting>& 
 
 }  // namespace
 
-Result<OffloadGuard> OffloadGuard::make(int space, const Link& link, const std::vector<FeatureSetting>& wanted,
+Result<OffloadGuard> OffloadGuard::make(int space, const Link& link, const std::vector<FeatureSetting>& wanted, Via via,
                                         const std::string& folder) {
   OffloadGuard guard;
-  const NamespaceId id = namespace_id(space);
-  guard.record_ = {id.device, id.inode, link.index, link.mac, link.peer, link.name, {}};
+  const auto place = [](int descriptor, unsigned index) {
+    const NamespaceId id = namespace_id(descriptor);
+    return InterfacePlace{id.device, id.inode, index};
+  };
+  guard.record_ = {.place = place(space, link.index), .mac = link.mac, .name = link.name};
+  if (via.space >= 0) {
+    guard.record_.via = place(via.space, via.index);
+  }
   const auto made = in_namespace(space, [&]() -> Result<> {
     const auto settings = missing(link.name, wanted);
     if (!settings) {
@@ -85,7 +91,7 @@ Result<> OffloadGuard::write(const std::string& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   for (unsigned number = 0;; ++number) {
-    path_ = fmt::format("{}/{}-{}-{}.{}", folder, record_.namespace_inode, record_.index, getpid(), number);
+    path_ = fmt::format("{}/{}-{}-{}.{}", folder, record_.place.namespace_inode, record_.place.index, getpid(), number);
     Descriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file && errno == EEXIST) {
       continue;

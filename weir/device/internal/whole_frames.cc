@@ -1,65 +1,40 @@
 #include <weir/device/internal/whole_frames.h>
 
-#include <algorithm>
-
-#include <weir/base/log.h>
+#include <weir/device/internal/far_end.h>
 #include <weir/device/internal/net_namespace.h>
 
 namespace weir::device_internal {
 
 namespace {
 
-Result<OffloadGuard> prepare_far_end(const Descriptor& space, const Link& link, std::string& name) {
-  std::optional<Link> peer;
-  const auto asked = in_namespace(space.get(), [&]() -> Result<> {
-    auto there = Netlink::open();
-    if (!there) {
-      return std::unexpected(there.error());
-    }
-    auto found = there->link(link.peer);
-    if (!found) {
-      return std::unexpected(found.error());
-    }
-    peer = std::move(*found);
-    return {};
-  });
-  if (!asked) {
-    return std::unexpected(asked.error());
+Result<OffloadGuard> prepare_far_end(Netlink& netlink, const Link& link) {
+  const Descriptor space = own_namespace();
+  const auto end = find_far_end(netlink, space.get(), link);
+  if (!end) {
+    return std::unexpected(end.error());
   }
-  if (!peer) {
-    return error("it has gone");
-  }
-  name = peer->name;
-  return OffloadGuard::make(space.get(), *peer, far_end_settings());
+  return OffloadGuard::make(end->space.get(), end->link, far_end_settings(), Via{space.get(), link.index});
 }
 
 Result<std::vector<OffloadGuard>> make_veth_whole(Netlink& netlink, const Link& link, bool prepared) {
+  std::vector<OffloadGuard> guards;
+  auto guard = prepare_far_end(netlink, link);
+  if (guard) {
+    guards.push_back(std::move(*guard));
+    return guards;
+  }
+  if (prepared) {
+    return guards;
+  }
   std::string name;
   // The name can be had even from namespaces that cannot be entered.
   if (const auto peer = netlink.link(link.peer, link.peer_namespace); peer && *peer) {
     name = (*peer)->name;
   }
-  std::vector<OffloadGuard> guards;
-  const Descriptor space =
-      link.peer_namespace
-          ? find_namespace([&](int descriptor) { return netlink.identifier(descriptor) == link.peer_namespace; })
-          : own_namespace();
-  std::string reason = "its network namespace cannot be reached from here";
-  if (space) {
-    auto guard = prepare_far_end(space, link, name);
-    if (guard) {
-      guards.push_back(std::move(*guard));
-      return guards;
-    }
-    reason = guard.error().message;
-  }
-  if (prepared) {
-    return guards;
-  }
   return error(
       "{0} is a veth, and what sends at its far end{1} must not leave checksums and VLAN tags to a card, but that "
       "cannot be set: {2}. Run there: {3} ; then write xdp:{0},far_end=prepared",
-      link.name, name.empty() ? fmt::format(" (interface {} there)", link.peer) : " " + name, reason,
+      link.name, name.empty() ? fmt::format(" (interface {} there)", link.peer) : " " + name, guard.error().message,
       far_end_command(name.empty() ? "INTERFACE" : name));
 }
 
