@@ -165,6 +165,7 @@ Result<bool> restore(const OffloadRecord& record) {
     return false;
   }
   std::vector<device_internal::FeatureSetting> settings;
+  settings.reserve(record.before.size());
   for (const auto& [feature, on] : record.before) {
     settings.push_back({feature, on});
   }
@@ -176,8 +177,9 @@ Result<bool> restore(const OffloadRecord& record) {
 std::vector<std::string> undo_left_offloads(const std::string& folder) {
   std::vector<std::string> report;
   std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failure)) {
-    const Descriptor file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+  for (std::filesystem::directory_iterator at(folder, failure), end; at != end; at.increment(failure)) {
+    const std::string path = at->path();
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     // Who changes settings holds its record's lock for as long as it lives. A file that is gone was undone meanwhile.
     if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file.get(), &status) != 0 || status.st_nlink == 0) {
@@ -188,7 +190,7 @@ std::vector<std::string> undo_left_offloads(const std::string& folder) {
       const auto restored = restore(*record);
       if (!restored) {
         report.push_back(fmt::format("offload settings of {} are not as they were found: {} (see {})", record->name,
-                                     restored.error().message, entry.path().string()));
+                                     restored.error().message, path));
         continue;
       }
       if (*restored) {
@@ -199,7 +201,7 @@ std::vector<std::string> undo_left_offloads(const std::string& folder) {
       }
     }
     // Otherwise it was killed while it wrote, before it changed anything.
-    unlink(entry.path().c_str());
+    unlink(path.c_str());
   }
   return report;
 }

@@ -198,7 +198,7 @@ TEST(Node, APortThatIsDownDropsAndIsNotRead) {
 /// A device that comes and goes.
 class FickleDevice final : public Device {
  public:
-  explicit FickleDevice(const bool& there) : there_(there) {}
+  explicit FickleDevice(const std::atomic<bool>& there) : there_(there) {}
   Result<> open(const DeviceContext& /*context*/) override { return {}; }
   [[nodiscard]] DeviceTraits traits() const override { return {.finite = true}; }
   bool tend() override { return there_; }
@@ -210,12 +210,12 @@ class FickleDevice final : public Device {
   [[nodiscard]] bool finished(unsigned /*queue*/) const override { return true; }
 
  private:
-  const bool& there_;
+  const std::atomic<bool>& there_;
 };
 
 TEST(Node, APortGoesDownAndUpWithItsDevice) {
   auto node = make_node({});
-  bool there = false;
+  std::atomic<bool> there = false;
   const auto in = node->add_port("in", "memory:");
   const auto out = node->add_port("out", std::make_unique<FickleDevice>(there));
   const auto& stage = node->graph().stage("stage", [to = *out](Flow& flow) { return flow.output(to); });

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <sched.h>
@@ -17,6 +19,16 @@ namespace {
 
 Descriptor open_namespace(const std::filesystem::path& path) {
   return Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+/// What a folder holds; nothing if it is not there.
+std::vector<std::string> names_in(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at(folder, failure), end; at != end; at.increment(failure)) {
+    names.push_back(at->path().filename());
+  }
+  return names;
 }
 
 }  // namespace
@@ -44,15 +56,13 @@ Descriptor find_namespace(const std::function<bool(int descriptor)>& is_it) {
   if (look("/proc/thread-self/ns/net")) {
     return found;
   }
-  std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator("/run/netns", failure)) {
-    if (look(entry.path())) {
+  for (const auto& name : names_in("/run/netns")) {
+    if (look("/run/netns/" + name)) {
       return found;
     }
   }
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", failure)) {
-    const std::string name = entry.path().filename();
-    if (std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }) && look(entry.path() / "ns/net")) {
+  for (const auto& name : names_in("/proc")) {
+    if (std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }) && look("/proc/" + name + "/ns/net")) {
       return found;
     }
   }
