@@ -4,14 +4,13 @@ import itertools
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
-
-OFFLOAD_RECORDS = pathlib.Path("/run/weir/offloads")
-
 
 def until(condition, what, seconds=30):
     """Waits until `condition()` is true, and gives what it gave."""
@@ -31,6 +30,7 @@ class Network:
     def __init__(self):
         self.prefix = f"weir-e2e-{os.getpid()}-{next(self.numbers)}"
         self.spaces, self.processes = [], []
+        self.state = pathlib.Path(tempfile.mkdtemp(prefix="weir-e2e-"))
 
     def path(self, space):
         return f"{self.prefix}-{space}"
@@ -51,6 +51,15 @@ class Network:
         process = subprocess.Popen(["ip", "netns", "exec", self.path(space), *map(str, command)], **options)
         self.processes.append(process)
         return process
+
+    def start_weir(self, space, *arguments, **options):
+        """With a /run/weir of this network's own: other nodes on the machine would undo what a killed one has left."""
+        script = 'mkdir -p /run/weir && mount --bind "$0" /run/weir && exec "$@"'
+        return self.start(space, "sh", "-c", script, self.state, os.environ["WEIR"], *arguments, **options)
+
+    def offload_records(self):
+        """What is left to be undone."""
+        return list(self.state.glob("offloads/*"))
 
     def pair(self, here, interface, there, far, *parameters, mtu=1500, address="02:00:00:00:00:0f"):
         """A veth pair between two namespaces, both ends up; `address` is the far end's."""
@@ -75,6 +84,7 @@ class Network:
             process.wait()
         for space in self.spaces:
             subprocess.run(["ip", "netns", "del", self.path(space)], check=True)
+        shutil.rmtree(self.state)
 
 
 class Weir:
@@ -85,8 +95,8 @@ class Weir:
         (folder / "node.yaml").write_text(f"weir: 1\nports:\n{lines}services: {{l2_switch: {{}}}}\n{more}")
         self.log_path, self.ports = folder / "weir.log", ports
         with open(self.log_path, "w") as log:
-            self.process = network.start(space, os.environ["WEIR"], "run", folder / "node.yaml", "--json",
-                                         stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = network.start_weir(space, "run", folder / "node.yaml", "--json", stdout=subprocess.PIPE,
+                                              stderr=log, text=True)
 
     def log(self):
         return self.log_path.read_text()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import OFFLOAD_RECORDS, Weir, until
+from conftest import Weir, until
 
 # Sends so many bytes to the other side, which sends them back.
 TCP_SERVER = """
@@ -71,13 +71,6 @@ def tcp(network, size=4 << 20):
     assert server.stdout.readline() == "ready\n"
     assert network.on("alice", sys.executable, "-c", TCP_CLIENT, size).stdout == "the same\n"
     assert server.wait(timeout=60) == 0
-
-
-def records(network):
-    """The records of changed offloads in its namespaces. Their names begin with the number of the namespace."""
-    numbers = {str(os.stat(f"/run/netns/{network.path(space)}").st_ino) for space in network.spaces}
-    files = OFFLOAD_RECORDS.iterdir() if OFFLOAD_RECORDS.exists() else []
-    return [file for file in files if file.name.split("-")[0] in numbers]
 
 
 @pytest.mark.parametrize("mode", ["native", "generic"])
@@ -170,10 +163,10 @@ def test_offloads_are_set_and_restored(network, switched):
         assert {during[name] for name in ("tx-checksumming", "tcp-segmentation-offload", "tx-vlan-offload",
                                           "tx-vlan-stag-hw-insert")} == {"off"}
         assert during["generic-receive-offload"] == "on"
-    assert len(records(network)) == 2
+    assert len(network.offload_records()) == 2
     weir.stop()
     assert {host: network.offloads(host, "eth0") for host in hosts} == before
-    assert not records(network)
+    assert not network.offload_records()
 
 
 def test_a_far_end_that_is_moved_gets_its_offloads_back(network, tmp_path):
@@ -187,7 +180,7 @@ def test_a_far_end_that_is_moved_gets_its_offloads_back(network, tmp_path):
     assert network.offloads("host", "eth0")["tx-checksumming"] == "off"
     weir.stop()
     assert network.offloads("host", "eth0") == before
-    assert not records(network)
+    assert not network.offload_records()
 
 
 def test_a_far_end_out_of_reach_is_an_error_with_the_command(network, tmp_path):
@@ -268,13 +261,13 @@ def test_nothing_is_left(network, switched, end):
     else:
         weir.kill()
         until(lambda: untouched(network) == before, "programs and sockets have gone")
-        assert network.offloads("alice", "eth0") != far_before and len(records(network)) == 2
+        assert network.offloads("alice", "eth0") != far_before and len(network.offload_records()) == 2
         weir = switched.run().up()  # undoes it, and does it again
         assert "offload settings of eth0, left changed by a process that was killed, are as they were" in weir.log()
         tcp(network)
         weir.stop()
     assert network.offloads("alice", "eth0") == far_before
-    assert not records(network)
+    assert not network.offload_records()
 
 
 def test_an_interface_that_is_in_use(network, switched, tmp_path):
