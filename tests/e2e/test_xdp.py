@@ -117,11 +117,12 @@ def test_frames_stay_as_they_are(network, switched):
     weir.stop()
 
 
+@pytest.mark.parametrize("mtu", [9000, 65535])
 @pytest.mark.parametrize("mode", ["native", "generic"])
-def test_jumbo_frames(network, switched, mode):
-    weir = switched(f",mode={mode}", mtu=9000).up()
+def test_jumbo_frames(network, switched, mode, mtu):
+    weir = switched(f",mode={mode}", mtu=mtu).up()
     assert "frames of several buffers" in weir.log()
-    assert "3 received" in ping(network, "-M", "do", "-s", "8900")
+    assert "3 received" in ping(network, "-M", "do", "-s", mtu - 28)
     tcp(network)
     weir.stop()
 
