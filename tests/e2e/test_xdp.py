@@ -55,6 +55,19 @@ wire.bind(("eth0", 0))
 for frame in sys.argv[1:]:
     wire.send(bytes.fromhex(frame))
 """
+# Sends as fast as it can until its input ends, and says how many frames that were.
+FLOODER = """
+import select, socket, sys
+wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+wire.bind(("eth0", 0))
+frame = bytes.fromhex("ffffffffffff" + "02000000000a" + "88b5") + bytes(1000)
+count = 0
+while not select.select([sys.stdin], [], [], 0.001)[0]:
+    for _ in range(20):
+        wire.send(frame)
+        count += 1
+print(count)
+"""
 
 
 def ping(network, *options, count=3):
@@ -224,6 +237,23 @@ def test_an_interface_that_disappears_and_returns(network, switched, mode):
     tcp(network)
     drops = {drop["reason"]: drop["packets"] for drop in weir.stop()["drops"]}
     assert drops["port_down"] > 0
+
+
+def test_every_frame_is_accounted_for_while_an_interface_comes_and_goes(network, switched):
+    weir = switched().up()
+    flooder = network.start("alice", sys.executable, "-c", FLOODER, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            text=True)
+    for times in range(1, 5):
+        network.on("switch", "ip", "link", "del", "port-bob")
+        weir.said("xdp:port-bob has disappeared", times)
+        switched.connect("bob")
+        weir.said("xdp:port-bob is up", times + 1)
+    sent = int(flooder.communicate("", timeout=60)[0])
+    assert "3 received" in ping(network)
+    summary = weir.stop()
+    alice, bob = summary["ports"]
+    assert alice["in_packets"] + alice["lost"] >= sent
+    assert bob["out_packets"] > 0 and "no_frames" not in [drop["reason"] for drop in summary["drops"]]
 
 
 def test_an_interface_that_is_set_down_and_up(network, switched):
