@@ -14,6 +14,22 @@ std::uint64_t thread_cpu_ns() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+OutOfTheWay::OutOfTheWay() {
+  CPU_ZERO(&before_);
+  sched_getaffinity(0, sizeof before_, &before_);
+  for (unsigned cpu = CPU_SETSIZE; cpu-- > 0;) {
+    if (CPU_ISSET(cpu, &before_)) {
+      cpu_set_t last;
+      CPU_ZERO(&last);
+      CPU_SET(cpu, &last);
+      sched_setaffinity(0, sizeof last, &last);
+      return;
+    }
+  }
+}
+
+OutOfTheWay::~OutOfTheWay() { sched_setaffinity(0, sizeof before_, &before_); }
+
 namespace {
 
 struct Sample {
@@ -32,6 +48,7 @@ Sample sample(Node& node, PortId port) {
 }  // namespace
 
 Rate measure(Node& node, PortId port, unsigned warm_ms, unsigned window_ms) {
+  const OutOfTheWay out_of_the_way;
   std::this_thread::sleep_for(std::chrono::milliseconds(warm_ms));
   std::array<Rate, 5> rates;
   Sample before = sample(node, port);

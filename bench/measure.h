@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+
 #include <weir/weir.h>
 
 namespace weir::bench {
@@ -18,6 +20,20 @@ struct Rate {
   double cpu_share = 0;                     ///< of one worker, mean
   double hits = 0, probes = 0, misses = 0;  ///< per packet
   std::uint64_t rules = 0, masks = 0;
+};
+
+/// Keeps the calling thread off the first processors, where workers are pinned, while it lives: a measuring thread that
+/// wakes up there takes a millisecond from a worker. Made after the node has started, which counts the processors that
+/// its caller may use.
+class OutOfTheWay {
+ public:
+  OutOfTheWay();
+  ~OutOfTheWay();
+  OutOfTheWay(const OutOfTheWay&) = delete;
+  OutOfTheWay& operator=(const OutOfTheWay&) = delete;
+
+ private:
+  cpu_set_t before_;
 };
 
 /// Lets a started node warm up for `warm_ms`, then measures five windows of `window_ms` and returns the median by

@@ -20,6 +20,7 @@ void add_run(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
+void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);
 
 /// A subcommand with its help and an example.

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   add_check(app, status);
   add_devices(app, status);
   add_trace(app, status);
+  add_doctor(app, status);
   add_completion(app, status);
   if (argc < 2) {
     fmt::print(stderr, "{}", app.help());

@@ -4,7 +4,8 @@
 #   scripts/fuzz.sh [SECONDS]     for each fuzzer; 300 by default
 #
 # A fuzzer NAME_fuzz starts from fuzz/corpus/NAME and what earlier runs found (build-fuzz/corpus/NAME). An input that
-# breaks something is kept in build-fuzz/findings; when it is mended, put it into fuzz/corpus/NAME.
+# breaks something is kept in build-fuzz/findings; when it is mended, put it into fuzz/corpus/NAME. The words of
+# fuzz/NAME.dict, if there is one, are built into inputs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-300}
@@ -22,9 +23,11 @@ for fuzzer in "${fuzzers[@]}"; do
   mkdir -p "build-fuzz/corpus/$name"
   seeds=(fuzz/corpus/"$name"/)
   [[ -d ${seeds[0]} ]] || seeds=()
+  words=()
+  [[ ! -f fuzz/$name.dict ]] || words=(-dict="fuzz/$name.dict")
   echo "$name: $seconds seconds"
   if ! "$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-    -artifact_prefix="build-fuzz/findings/$name-" "build-fuzz/corpus/$name" "${seeds[@]}"; then
+    "${words[@]}" -artifact_prefix="build-fuzz/findings/$name-" "build-fuzz/corpus/$name" "${seeds[@]}"; then
     failed+=("$name")
   fi
 done

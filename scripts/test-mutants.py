@@ -3,6 +3,7 @@
 (tests/property/mutants.py), and expects random programs alone to notice each time.
 
     scripts/test-mutants.py [NAME...]      all mutants by default
+    scripts/test-mutants.py --check        only sees to it that each one's text is found where it says
 """
 
 import importlib.util
@@ -51,10 +52,19 @@ def property_test():
     return lines[0] if lines else "it fails"
 
 
+def check(chosen):
+    for name, (_, _, file, before, _) in chosen.items():
+        if (ROOT / file).read_text().count(before) != 1:
+            sys.exit(f"test-mutants: {name}: its text is not found once in {file}; bring mutants.py up to date")
+
+
 def main():
+    if sys.argv[1:] == ["--check"]:
+        return check(mutants())
     chosen = {name: mutant for name, mutant in mutants().items() if not sys.argv[1:] or name in sys.argv[1:]}
     if not chosen:
         sys.exit("test-mutants: no such mutant; see tests/property/mutants.py")
+    check(chosen)
     files = run("git", "ls-files", "-co", "--exclude-standard", cwd=ROOT).stdout.splitlines()
     for old in SOURCE.rglob("*") if SOURCE.exists() else []:
         if old.is_file() and str(old.relative_to(SOURCE)) not in files:
@@ -76,8 +86,6 @@ def main():
     for name, (rule, what, file, before, after) in chosen.items():
         path = SOURCE / file
         original = path.read_text()
-        if original.count(before) != 1:
-            sys.exit(f"test-mutants: {name}: its text is not found once in {file}; bring mutants.py up to date")
         path.write_text(original.replace(before, after))
         build()
         failure = property_test()

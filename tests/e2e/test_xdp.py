@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import Weir, until
+from xdp_network import Weir, network, switched, until  # two of them are fixtures
 
 # Sends so many bytes to the other side, which sends them back.
 TCP_SERVER = """
@@ -127,6 +127,19 @@ def test_frames_stay_as_they_are(network, switched):
         if "88b5" in frame[:48]:
             got.append(frame)
     assert got == frames
+    weir.stop()
+
+
+def test_between_tap_and_xdp(network, switched, tmp_path):
+    switched.connect("bob")
+    weir = Weir(network, "switch", tmp_path, {"alice": "tap:tap0", "bob": "xdp:port-bob"})
+    weir.said("xdp:port-bob is up")
+    # The tap's kernel leaves checksums and segmentation to the node, which does both for the port that can neither.
+    network.on("switch", "ip", "link", "set", "tap0", "netns", network.path("alice"), "name", "eth0")
+    network.on("alice", "ip", "address", "add", "10.0.0.1/24", "dev", "eth0")
+    network.on("alice", "ip", "link", "set", "eth0", "up")
+    assert "3 received" in ping(network)
+    tcp(network)
     weir.stop()
 
 

@@ -52,8 +52,8 @@ MUTANTS = {
         "weir/flow/dependency.cc", "  if (generation != generation_) {\n", "  if (generation > generation_ + 1000) {\n"),
     "change_clears_nothing": (
         "7", "a changed entry leaves the rules that depend on it valid",
-        "weir/flow/dependency.cc", "link->rule->valid.exchange(0, std::memory_order_acq_rel)",
-        "link->rule->valid.load(std::memory_order_acquire)"),
+        "weir/flow/dependency.cc", "links_[i]->rule->valid.exchange(0, std::memory_order_acq_rel)",
+        "links_[i]->rule->valid.load(std::memory_order_acquire)"),
     "validity_not_checked": (
         "7", "what the look-up found is executed even if a packet before it in the batch cleared it",
         "weir/engine/core/core_executor.cc",

@@ -213,7 +213,9 @@ std::string Scenario::to_string() const {
       case ScenarioStep::What::batch:
         text += fmt::format("  batch, worker {}, port {}:\n", step.worker, step.port.number);
         for (const Frame& frame : step.frames) {
-          text += fmt::format("    {}{}\n", hex(frame.bytes), frame.partial_checksum ? " (partial checksum)" : "");
+          text +=
+              fmt::format("    {}{}\n", hex(frame.bytes),
+                          frame.partial_checksum ? fmt::format(" (partial checksum, segment {})", frame.segment) : "");
         }
         if (step.what == ScenarioStep::What::batch) {
           break;

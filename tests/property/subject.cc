@@ -3,6 +3,7 @@
 #include "subject.h"
 
 #include <weir/packet/edit.h>
+#include <weir/packet/segment.h>
 
 namespace weir::property {
 
@@ -114,6 +115,10 @@ void Subject::process(unsigned worker_number, PortId port, const std::vector<Fra
         packet->offload.flags = Offload::needs_checksum;
         packet->offload.checksum_start = packet->l4;
         packet->offload.checksum_offset = l4 == L4::tcp ? 16 : 6;
+        if (frame.segment != 0) {
+          packet->offload.gso_size = frame.segment;
+          packet->offload.gso_type = l4 == L4::udp ? gso::udp : packet->layout.l3() == L3::ipv4 ? gso::tcp4 : gso::tcp6;
+        }
       }
       packet->layout = {};
     }
@@ -141,15 +146,22 @@ void Subject::finish(Nanoseconds now) {
 
 void Subject::take_outputs(Worker& worker) {
   worker.outputs.flush([&](PortId out, std::span<Packet*> sent) {
+    out_count_ += sent.size();
     for (Packet* packet : sent) {
-      ++out_count_;
-      edit::finish_checksum(*packet);
-      std::vector<std::uint8_t> bytes;
-      for (const Packet* segment = packet; segment != nullptr; segment = segment->next) {
-        bytes.insert(bytes.end(), segment->data, segment->data + segment->segment);
+      // What cannot be cut is compared as it is.
+      std::vector<Packet*> frames;
+      if (packet->offload.gso_size == 0 || segment(worker.frames, *packet, frames) != Segmented::done) {
+        frames.push_back(packet);
       }
-      out_[out.number].push_back(std::move(bytes));
-      worker.frames.free(packet);
+      for (Packet* frame : frames) {
+        edit::finish_checksum(*frame);
+        std::vector<std::uint8_t> bytes;
+        for (const Packet* part = frame; part != nullptr; part = part->next) {
+          bytes.insert(bytes.end(), part->data, part->data + part->segment);
+        }
+        out_[out.number].push_back(std::move(bytes));
+        worker.frames.free(frame);
+      }
     }
   });
 }

@@ -109,7 +109,10 @@ Frame random_frame(Random& random) {
       }
     }
   }
-  frame.partial_checksum = random.one_in(20);
+  frame.partial_checksum = random.one_in(10);
+  if (frame.partial_checksum && random.one_in(2)) {
+    frame.segment = static_cast<std::uint16_t>(10 + random.below(60));
+  }
   return frame;
 }
 

@@ -12,6 +12,7 @@ namespace weir::property {
 struct Frame {
   std::vector<std::uint8_t> bytes;
   bool partial_checksum = false;  ///< its transport checksum is left to the device
+  std::uint16_t segment = 0;      ///< if not 0, and there is a transport checksum to leave: cut into so many bytes each
 };
 
 Frame random_frame(Random& random);

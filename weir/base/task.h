@@ -11,7 +11,7 @@
 // are not parameters: a capturing lambda that is a coroutine must outlive its task.
 //
 // Do not write co_await inside a conditional expression (`c ? co_await a : co_await b`): g++ 12 destroys its result
-// twice. Use an if statement.
+// twice. Use an if statement. Nor in a loop's condition (`while (co_await a) {}`): its code for that ends the process.
 
 #include <cassert>
 #include <concepts>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include <fmt/ranges.h>
 
@@ -131,70 +132,110 @@ const Config::Entry* find_service(std::span<const Config::Entry> services, const
   return nullptr;
 }
 
-/// The services of the chain, in its order: `chains`, or all services in the order they are written.
-std::vector<const Config::Entry*> read_chain(const Config& config, std::span<const Config::Entry> services,
-                                             Errors& errors) {
-  std::vector<const Config::Entry*> chain;
-  const Config* chains = config.find("chains");
-  if (chains == nullptr) {
-    for (const Config::Entry& entry : services) {
-      chain.push_back(&entry);
-    }
-    return chain;
-  }
-  const auto items = errors.take(chains->list("a list of chains"));
-  if (items.size() > 1) {
-    errors.take(items[1].error("a second chain; only one is possible so far, several come with the live node"));
-  }
-  if (items.empty()) {
-    errors.take(chains->error("no chain; write - {{name: default, selector: {{}}, services: [...]}}"));
-    return chain;
-  }
-  const Config& only = items.front();
-  if (auto checked = only.check_keys({"name", "selector", "services"}); !checked) {
+/// One of `chains`; the services by their place in `services`.
+NodeFile::ChainEntry read_chain(const Config& config, std::span<const Config::Entry> services, Errors& errors) {
+  NodeFile::ChainEntry chain;
+  if (auto checked = config.check_keys({"name", "selector", "services"}); !checked) {
     errors.take(checked);
     return chain;
   }
-  if (const Config* name = only.find("name")) {
-    errors.take(name->string("a name"));
+  if (const Config* name = config.find("name")) {
+    chain.name = errors.take(name->string("a name"));
   }
-  if (const Config* selector = only.find("selector")) {
-    if (const auto labels = selector->map("a map of labels"); !labels || !labels->empty()) {
-      errors.take(labels ? selector->error("a selector that is not empty; chains for some ports come with the live "
-                                           "node")
-                         : std::unexpected(labels.error()));
+  if (const Config* selector = config.find("selector")) {
+    for (const auto& [key, name, value] : errors.take(selector->map("a map of labels"))) {
+      chain.selector[name] = errors.take(value.string("a label's value"));
     }
   }
-  for (const Config& name : errors.take(only.get("services").list("a list of services"))) {
+  for (const Config& name : errors.take(config.get("services").list("a list of services"))) {
     const Config::Entry* entry = find_service(services, name, errors);
-    if (entry != nullptr && std::ranges::find(chain, entry) != chain.end()) {
-      errors.take(name.error("'{}' is in the chain already", entry->name));
-    } else if (entry != nullptr) {
-      chain.push_back(entry);
+    if (entry == nullptr) {
+      continue;
     }
+    const auto index = static_cast<std::size_t>(entry - services.data());
+    if (std::ranges::find(chain.services, index) != chain.services.end()) {
+      errors.take(name.error("'{}' is in the chain already", entry->name));
+    } else {
+      chain.services.push_back(index);
+    }
+  }
+  if (chain.services.empty() && errors.empty()) {
+    errors.take(config.error("a chain without services; nothing would handle its packets"));
   }
   return chain;
 }
 
+/// `chains`, or one of all services in the order they are written.
+void read_chains(const Config& config, NodeFile& file, std::span<const Config::Entry> services, Errors& errors) {
+  const Config* chains = config.find("chains");
+  if (chains == nullptr) {
+    NodeFile::ChainEntry all{"default", {}, std::vector<std::size_t>(services.size())};
+    std::iota(all.services.begin(), all.services.end(), std::size_t{0});
+    file.chains.push_back(std::move(all));
+    return;
+  }
+  const auto items = errors.take(chains->list("a list of chains"));
+  for (const Config& item : items) {
+    NodeFile::ChainEntry chain = read_chain(item, services, errors);
+    if (chain.name.empty()) {
+      chain.name = items.size() == 1 ? "default" : fmt::format("chain {}", file.chains.size() + 1);
+    }
+    if (std::ranges::find(file.chains, chain.name, &NodeFile::ChainEntry::name) != file.chains.end()) {
+      errors.take(item.error("two chains are named '{}'; rename one", chain.name));
+    }
+    if (!file.chains.empty() && file.chains.back().selector.empty() && errors.empty()) {
+      errors.take(
+          item.error("no port reaches chain '{}': '{}' before it takes all; put the one with the empty selector "
+                     "last",
+                     chain.name, file.chains.back().name));
+    }
+    file.chains.push_back(std::move(chain));
+  }
+  if (items.empty()) {
+    errors.take(chains->error("no chain; write - {{name: default, selector: {{}}, services: [...]}}"));
+  }
+  for (const NodeFile::PortEntry& port : file.ports) {
+    if (errors.empty() && file.chain_of(port.options) == file.chains.size()) {
+      errors.take(
+          chains->error("no chain takes port '{}'; add one with an empty selector at the end, or give the port a "
+                        "label that one selects",
+                        port.name));
+    }
+  }
+}
+
+/// Puts the services into the order in which chains name them, and leaves out those that none does.
+void keep_used(NodeFile& file) {
+  std::vector<NodeFile::ServiceEntry> used;
+  std::map<std::size_t, std::size_t> places;
+  for (NodeFile::ChainEntry& chain : file.chains) {
+    for (std::size_t& service : chain.services) {
+      if (const auto [place, fresh] = places.try_emplace(service, used.size()); fresh) {
+        used.push_back(file.services[service]);
+      }
+      service = places[service];
+    }
+  }
+  file.services = std::move(used);
+}
+
 void read_services(const Config& config, NodeFile& file, const ServiceRegistry& registry, Errors& errors) {
   const auto services = errors.take(config.get("services").map("a map of services, NAME: {SETTING: VALUE}"));
-  std::map<std::string, const ServiceKind*> kinds;
   for (const Config::Entry& entry : services) {
     const auto kind = registry.require(entry.key);
     if (!kind) {
       errors.add(kind.error());
       continue;
     }
-    kinds[entry.name] = *kind;
+    file.services.push_back({*kind, entry.key, entry.value});
     errors.take(check_settings(**kind, entry.value));
   }
-  for (const Config::Entry* entry : read_chain(config, services, errors)) {
-    if (const auto kind = kinds.find(entry->name); kind != kinds.end()) {
-      file.services.push_back({kind->second, entry->key, entry->value});
-    }
-  }
-  if (file.services.empty() && errors.empty()) {
+  if (services.empty() && errors.empty()) {
     errors.take(config.error("no services; nothing would handle the packets. Write services: {{l2_switch: {{}}}}"));
+  }
+  read_chains(config, file, services, errors);
+  if (errors.empty()) {
+    keep_used(file);
   }
 }
 
@@ -256,6 +297,18 @@ Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, c
 }
 
 }  // namespace
+
+bool NodeFile::ChainEntry::takes(const PortOptions& port) const {
+  return std::ranges::all_of(selector, [&port](const auto& label) {
+    const auto found = port.labels.find(label.first);
+    return found != port.labels.end() && found->second == label.second;
+  });
+}
+
+std::size_t NodeFile::chain_of(const PortOptions& port) const {
+  return static_cast<std::size_t>(
+      std::ranges::find_if(chains, [&port](const ChainEntry& chain) { return chain.takes(port); }) - chains.begin());
+}
 
 Result<NodeFile> NodeFile::read(const std::string& path, const ServiceRegistry& registry) {
   const auto config = Config::read_file(path);

@@ -2,6 +2,7 @@
 // The node file: a node's ports, workers, services and chains as YAML (docs/architecture.md, section 8).
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,10 +30,23 @@ struct NodeFile {
     Config settings;
   };
 
+  /// Services that packets of some ports pass, one after the other.
+  struct ChainEntry {
+    std::string name;
+    std::map<std::string, std::string> selector;  ///< labels that a port must have; empty: every port
+    std::vector<std::size_t> services;            ///< indices into `services`, in their order
+
+    [[nodiscard]] bool takes(const PortOptions& port) const;
+  };
+
   NodeOptions options;
   std::vector<PortEntry> ports;
-  std::vector<ServiceEntry> services;  ///< in the order of the chain
+  std::vector<ServiceEntry> services;  ///< in the order in which chains name them
+  std::vector<ChainEntry> chains;      ///< a port's is the first that takes it; each port has one
   std::filesystem::path folder;        ///< what paths start from
+
+  /// Index into `chains`; chains.size() if none takes the port.
+  [[nodiscard]] std::size_t chain_of(const PortOptions& port) const;
 
   /// Errors name every mistake, a line each, with its place, what was found and what is allowed.
   static Result<NodeFile> read(const std::string& path, const ServiceRegistry& registry);

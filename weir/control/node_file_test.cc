@@ -1,5 +1,6 @@
 #include <weir/control/node_file.h>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace weir {
@@ -138,6 +139,47 @@ TEST(NodeFile, ChainsMustEnd) {
   EXPECT_EQ(built("[end, pass]"),
             "n.yaml:3:12: nothing reaches 'pass': 'end' before it passes no packets on; put it last");
   EXPECT_EQ(built("[pass, pass, end]"), "n.yaml:4:28: 'pass' is in the chain already");
+}
+
+TEST(NodeFile, ChainsAreForTheirPorts) {
+  const auto file = parse(R"(weir: 1
+ports:
+  a: {device: "memory:", labels: {app: web, tier: front}}
+  b: {device: "memory:", labels: {app: web}}
+  c: "memory:"
+services: {pass: , end: }
+chains:
+  - {name: front, selector: {app: web, tier: front}, services: [pass, end]}
+  - {name: web, selector: {app: web}, services: [end]}
+  - {name: rest, services: [pass, end]}
+)");
+  ASSERT_TRUE(file) << message(file);
+  std::vector<std::string> chains;
+  for (const auto& port : file->ports) {
+    chains.push_back(file->chains[file->chain_of(port.options)].name);
+  }
+  EXPECT_THAT(chains, testing::ElementsAre("front", "web", "rest"));
+  EXPECT_EQ(message(build_node(*file)), "no error");
+}
+
+TEST(NodeFile, MistakesInChains) {
+  const auto built = [](std::string_view chains) {
+    const auto file =
+        parse(fmt::format("weir: 1\nports: {{a: 'memory:'}}\nservices: {{pass: , end: }}\nchains:\n{}", chains));
+    return file ? message(build_node(*file)) : message(file);
+  };
+  EXPECT_EQ(built("- {selector: {app: web}, services: [end]}\n"),
+            "n.yaml:5:1: no chain takes port 'a'; add one with an empty selector at the end, or give the port a label "
+            "that one selects");
+  EXPECT_EQ(built("- {services: [end]}\n- {selector: {app: web}, services: [end]}\n"),
+            "n.yaml:6:3: no port reaches chain 'chain 2': 'chain 1' before it takes all; put the one with the empty "
+            "selector last");
+  EXPECT_EQ(built("- {name: x, selector: {app: web}, services: [end]}\n- {name: x, services: [end]}\n"),
+            "n.yaml:6:3: two chains are named 'x'; rename one");
+  EXPECT_EQ(built("- {services: []}\n"), "n.yaml:5:3: a chain without services; nothing would handle its packets");
+  EXPECT_EQ(built("- {selector: {app: web}, services: [pass]}\n- {services: [end]}\n"),
+            "n.yaml:3:12: 'pass' passes packets on, and nothing is behind it; end the chain with a service that sends "
+            "them to ports, such as l2_switch");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr Capabilities kernel{"kernel", 100, 3,
                               bit(ActionKind::output) | bit(ActionKind::drop) | bit(ActionKind::decrement_ttl),
                               bit(GuardKind::ttl_above)};
 
-Rule rule(std::vector<ActionKind> actions, std::vector<Guard> guards = {}) {
+Rule rule(const std::vector<ActionKind>& actions, std::vector<Guard> guards = {}) {
   Rule made;
   for (const ActionKind kind : actions) {
     made.actions.push_back({.kind = kind});

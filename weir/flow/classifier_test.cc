@@ -120,8 +120,21 @@ Key random_key(Random& random) {
   return TestPacket(builder, static_cast<std::uint16_t>(random.below(3))).key;
 }
 
+// One bit in eight.
+std::uint64_t few_bits(Random& random) {
+  std::uint64_t bits = random();
+  bits &= random();
+  bits &= random();
+  return bits;
+}
+
 class ClassifierTest : public ::testing::Test {
  protected:
+  // What the rule for `key` does, or -1.
+  int action_of(const Key& key) {
+    const int* action = tester_.lookup(key).action;
+    return action != nullptr ? *action : -1;
+  }
   void expect_as_linear(const Rules& rules, const Key& key, Random& random) {
     const auto found = tester_.lookup(key);
     const int* expected = linear_search(rules, key);
@@ -134,7 +147,7 @@ class ClassifierTest : public ::testing::Test {
     Key other;
     for (std::size_t word = 0; word < Key::words; ++word) {
       const std::uint64_t mask = found.consulted.word(word);
-      const std::uint64_t noise = random.one_in(2) ? random() & random() & random() : 0;
+      const std::uint64_t noise = random.one_in(2) ? few_bits(random) : 0;
       other.set_word(word, (key.word(word) & mask) | ((donor.word(word) ^ noise) & ~mask));
     }
     ASSERT_TRUE(equal_under(other, key, found.consulted));
@@ -158,7 +171,7 @@ TEST_F(ClassifierTest, TheLowestOrderDecides) {
   tester_.set(30, Match(), 3);
   tester_.set(10, Match().with(l4::dst_port, 80), 1);
   tester_.set(20, Match().with(ip::dst, *IpPrefix::parse("10.0.0.0/8")), 2);
-  const auto of = [this](const PacketBuilder& builder) { return *tester_.lookup(TestPacket(builder).key).action; };
+  const auto of = [this](const PacketBuilder& builder) { return action_of(TestPacket(builder).key); };
   EXPECT_EQ(of(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 80)), 1);
   EXPECT_EQ(of(PacketBuilder().ipv4("10.0.0.1", "10.0.0.2").tcp(1, 81)), 2);
   EXPECT_EQ(of(PacketBuilder().ipv4("10.0.0.1", "11.0.0.2").tcp(1, 81)), 3);
@@ -194,9 +207,9 @@ TEST_F(ClassifierTest, ChangesShowTogetherWhenPublished) {
   tester_.set(5, Match().with(l4::dst_port, 80), 5);
   tester_.set_unpublished(4, Match().with(l4::dst_port, 80), 4);  // in the table that is in use
   tester_.set_unpublished(3, Match().with(ip::protocol, 6), 3);
-  EXPECT_EQ(*tester_.lookup(key).action, 5);
+  EXPECT_EQ(action_of(key), 5);
   tester_.publish();
-  EXPECT_EQ(*tester_.lookup(key).action, 3);
+  EXPECT_EQ(action_of(key), 3);
 }
 
 TEST_F(ClassifierTest, LookUpsGoOnDuringUpdates) {

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include <weir/base/clock.h>
 #include <weir/base/spin_lock.h>
@@ -37,13 +38,12 @@ class Dependents;
 /// stripe empties its list without writing to the links, which lie in the owner's cache: one that was linked in an
 /// earlier generation is no longer linked.
 struct DependencyLink {
-  DependencyLink* previous = nullptr;
-  DependencyLink* next = nullptr;
   RuleAnchor* rule = nullptr;
   Dependents* list = nullptr;        ///< nullptr: not linked
-  std::uint32_t generation = 0;      ///< of the list, when it was linked
   Refreshable* refreshed = nullptr;  ///< whose entry `token` the rule keeps alive, if any
   std::uint32_t token = 0;
+  std::uint32_t generation = 0;  ///< of the list, when it was linked
+  std::uint32_t place = 0;       ///< in the list
 };
 static_assert(sizeof(DependencyLink) <= 64);
 
@@ -58,7 +58,7 @@ class Dependents {
   /// The stripe has changed: clears every rule linked. Returns how many were valid. Lock held.
   std::size_t changed();
 
-  /// Links, if `generation` is still the stripe's; takes the lock. `link` is filled but for the list pointers.
+  /// Links, if `generation` is still the stripe's; takes the lock. `link` is filled but for what this sets.
   bool link(DependencyLink& link, std::uint32_t generation);
 
   /// Undoes `link`, by its owner; takes the lock. Nothing to do where a change has already unlinked it.
@@ -72,7 +72,7 @@ class Dependents {
 
   SpinLock lock_;
   std::uint32_t generation_ = 0;
-  DependencyLink* first_ = nullptr;
+  std::vector<DependencyLink*> links_;  // not a linked list: `changed` reads ahead in many links at once
 };
 
 /// What a trace records of a look-up by key.

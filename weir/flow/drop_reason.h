@@ -36,6 +36,7 @@ enum Builtin : ReasonId {
   decision_budget,
   hand_over_full,
   tunnel_ecn,
+  bad_offload,
   builtin_count,
 };
 inline constexpr DropReason builtin[builtin_count] = {
@@ -55,6 +56,7 @@ inline constexpr DropReason builtin[builtin_count] = {
     {"decision_budget", "too many packets of new flows from this port"},
     {"hand_over_full", "the ring to the worker that owns the flow was full"},
     {"tunnel_ecn", "congestion was marked on a packet that cannot carry the mark (RFC 6040, section 4.2)"},
+    {"bad_offload", "its offload state, left by its sender, does not fit its headers"},
 };
 }  // namespace drop
 

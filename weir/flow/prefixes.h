@@ -138,7 +138,7 @@ class Prefixes {
   }
 
   // Control: sets or, with null, removes; returns what was there. The caller revokes rules afterwards.
-  std::shared_ptr<const V> put(const IpPrefix& prefix, std::shared_ptr<const V> value) {
+  std::shared_ptr<const V> put(const IpPrefix& prefix, const std::shared_ptr<const V>& value) {
     auto before = exact(prefix);
     auto& trie = tries_[prefix.address.v6 ? 1 : 0];
     trie.publish(with(trie.read(), prefix, value));

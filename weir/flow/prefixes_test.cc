@@ -84,8 +84,10 @@ TEST_F(PrefixesTest, LongestMatchDecides) {
 
 TEST_F(PrefixesTest, ADefaultRouteConsultsNothing) {
   tester_.set(prefix("::/0"), 1);
-  EXPECT_EQ(*tester_.lookup(address("2001:db8::1")).value, 1);
-  EXPECT_EQ(tester_.lookup(address("2001:db8::1")).depth, 0U);
+  const auto found = tester_.lookup(address("2001:db8::1"));
+  ASSERT_NE(found.value, nullptr);
+  EXPECT_EQ(*found.value, 1);
+  EXPECT_EQ(found.depth, 0U);
 }
 
 TEST_F(PrefixesTest, SizeCountsEntries) {

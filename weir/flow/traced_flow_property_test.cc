@@ -343,6 +343,14 @@ bool applies(const Rule& rule, const TestPacket& packet) {
          std::ranges::all_of(rule.guards, [&](const Guard& guard) { return passes(guard, packet); });
 }
 
+// One bit in eight.
+std::uint64_t few_bits(Random& random) {
+  std::uint64_t bits = random();
+  bits &= random();
+  bits &= random();
+  return bits;
+}
+
 // A packet that the rule's match and guards should not tell from `packet`; mostly it is.
 TestPacket resembling(Random& random, const TestPacket& packet, const Rule& rule) {
   TestPacket result = rule.mask.layout != 0 ? packet : random_packet(random);
@@ -352,7 +360,7 @@ TestPacket resembling(Random& random, const TestPacket& packet, const Rule& rule
   for (std::size_t i = 0; i < Key::words; ++i) {
     const std::uint64_t noise = kind == 0   ? donor.key.word(i)
                                 : kind == 1 ? random()
-                                            : result.key.word(i) ^ (random() & random() & random());
+                                            : result.key.word(i) ^ few_bits(random);
     const std::uint64_t free = bits.word(i) & ~rule.mask.word(i);
     const std::uint64_t base = (result.key.word(i) & ~rule.mask.word(i)) | (packet.key.word(i) & rule.mask.word(i));
     result.key.set_word(i, (base & ~free) | (noise & free));

@@ -110,7 +110,7 @@ class Update {
   }
 
   template <class V>
-  void put(Prefixes<V>& prefixes, const IpPrefix& prefix, std::shared_ptr<const V> value) {
+  void put(Prefixes<V>& prefixes, const IpPrefix& prefix, const std::shared_ptr<const V>& value) {
     steps_.push_back([&prefixes, prefix, value](Update& update) {
       auto before = prefixes.put(prefix, value);
       update.revoke(prefixes, prefix);
@@ -130,7 +130,7 @@ class Update {
   }
 
   template <class A>
-  void put(Classifier<A>& classifier, std::uint32_t order, typename Classifier<A>::RulePtr rule) {
+  void put(Classifier<A>& classifier, std::uint32_t order, const typename Classifier<A>::RulePtr& rule) {
     steps_.push_back([&classifier, order, rule](Update& update) {
       auto before = classifier.put(order, rule);
       update.at_end(&classifier, [&classifier] { classifier.publish(); });

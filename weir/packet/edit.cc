@@ -1,5 +1,7 @@
 #include <weir/packet/edit.h>
 
+#include <weir/packet/segment.h>
+
 namespace weir::edit {
 
 namespace {
@@ -13,6 +15,9 @@ void shift(Packet& packet, int bytes) {
   }
   if ((packet.offload.flags & Offload::needs_checksum) != 0) {
     packet.offload.checksum_start = static_cast<std::uint16_t>(packet.offload.checksum_start + bytes);
+  }
+  if (packet.offload.gso_size != 0) {
+    packet.offload.header_length = static_cast<std::uint16_t>(packet.offload.header_length + bytes);
   }
 }
 
@@ -36,6 +41,22 @@ void pop_vlan(Packet& packet) {
   PacketCache::pop_front(packet, 4);
   packet.layout.set_tags(packet.layout.tags() - 1);
   shift(packet, -4);
+}
+
+void enter_tunnel(Offload& offload, unsigned bytes, bool v6) {
+  offload.gso_type |= v6 ? gso::tunnel6 : gso::tunnel4;
+  offload.checksum_start = static_cast<std::uint16_t>(offload.checksum_start + bytes);
+  offload.header_length = static_cast<std::uint16_t>(offload.header_length + bytes);
+}
+
+bool exit_tunnel(Offload& offload, unsigned bytes) {
+  if ((offload.gso_type & gso::tunnel) == 0) {
+    return false;
+  }
+  offload.gso_type &= static_cast<std::uint8_t>(~gso::tunnel);
+  offload.checksum_start = static_cast<std::uint16_t>(offload.checksum_start - bytes);
+  offload.header_length = static_cast<std::uint16_t>(offload.header_length - bytes);
+  return true;
 }
 
 void finish_checksum(Packet& packet) {

@@ -141,6 +141,11 @@ bool push_vlan(PacketCache& frames, Packet& packet, std::uint16_t control);
 /// Takes the outer tag.
 void pop_vlan(Packet& packet);
 
+/// Leaves the packet's segmentation and checksum to be done behind `bytes` bytes of tunnel headers, over IPv6 or IPv4,
+/// that were pushed in front of it (RFC 7348). The other way round for `exit_tunnel`; false if it was not so.
+void enter_tunnel(Offload& offload, unsigned bytes, bool v6);
+bool exit_tunnel(Offload& offload, unsigned bytes);
+
 /// Computes the checksum that the packet's offload state leaves to the device, and clears the state.
 void finish_checksum(Packet& packet);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include <pthread.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include <weir/packet/edit.h>
 #include <weir/packet/flow_hash.h>
 #include <weir/packet/parse.h>
+#include <weir/packet/segment.h>
 
 namespace weir {
 
@@ -19,7 +21,8 @@ namespace {
 constexpr std::int64_t budget_burst = 100'000;            // ns
 constexpr std::int64_t budget_debt = 5'000;               // ns over the budget at which a port is no longer polled
 constexpr std::int64_t budget_resume = 10'000;            // ns earned again at which it is: enough for some decisions
-constexpr std::size_t pressed_batch = 8;                  // packets at once of such a port: others wait meanwhile
+constexpr std::size_t pressed_batch = 4;                  // packets at once of such a port: others wait meanwhile
+constexpr unsigned most_deferred_rounds = 64;             // that such a port waits for others to catch up
 constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
 constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
@@ -68,6 +71,7 @@ Result<> Worker::prepare() {
   }
   loop_ = std::move(*loop);
   const std::size_t workers = shared_.workers.size();
+  assert(workers != 0 && "this one is among them");
   for (std::size_t i = 0; i < workers; ++i) {
     inbound_.push_back(std::make_unique<PacketRing>());
   }
@@ -92,10 +96,10 @@ Result<> Worker::prepare() {
   return {};
 }
 
-// Waking up is all there is to do: the round polls every source.
+// Waking up is all there is to do: the round polls every source. (g++ 12 compiles no co_await in a loop's condition.)
 Task<> Worker::watch(int descriptor) {
-  while (true) {
-    const Result<> ready = co_await loop_->readable(descriptor);  // g++ 12 does not get this right as a condition
+  for (;;) {
+    const Result<> ready = co_await loop_->readable(descriptor);
     if (!ready) {
       co_return;
     }
@@ -235,6 +239,7 @@ std::size_t Worker::round() {
     refill(SystemClock::read());
   }
   std::size_t handled = 0;
+  bool backlog = false;
   for (Source& source : sources_) {
     // A port that has used up its decisions waits while others have packets; alone, it may decide all the time. Just
     // over the budget it is polled, and only its misses are dropped.
@@ -242,14 +247,18 @@ std::size_t Worker::round() {
     source.budget.limited = others && !source.port->traits.waits;
     source.paused = source.budget.tokens < (source.paused ? budget_resume : -budget_debt);
     source.pressed = source.paused || (source.pressed && source.budget.tokens < budget_burst / 2);
-    if (others && source.paused) {
+    const bool pressed = others && source.pressed;
+    if (pressed && (source.paused || (backlog_ && source.deferred_rounds < most_deferred_rounds))) {
+      ++source.deferred_rounds;
       continue;
     }
-    const std::size_t count =
-        poll(source, others && source.pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
+    source.deferred_rounds = 0;
+    const std::size_t count = poll(source, pressed ? std::min(shared_.batch, pressed_batch) : shared_.batch);
     note_activity(source, count != 0);
+    backlog = backlog || (!pressed && count == shared_.batch);
     handled += count;
   }
+  backlog_ = backlog;
   handled += poll_rings();
   executor_->idle(now_);
   send();
@@ -389,9 +398,39 @@ void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& 
   }
 }
 
+// What the packets stand for, in order, until the next call. Segments are packets of their own to the counters: they
+// are cloned from the one they replace.
+template <class Here>
+std::span<Packet*> Worker::segmented(std::span<Packet*> packets, Here here) {
+  segments_.clear();
+  for (Packet* packet : packets) {
+    if (!here(packet)) {
+      segments_.push_back(packet);
+      continue;
+    }
+    const std::size_t before = segments_.size();
+    const Segmented outcome = segment(frames_, *packet, segments_);
+    if (outcome == Segmented::done) {
+      stats_.cloned.add(segments_.size() - before - 1);
+    } else {
+      stats_.drop(outcome == Segmented::no_frames ? drop::no_frames : drop::bad_offload);
+      frames_.free(packet);
+    }
+  }
+  return segments_;
+}
+
 void Worker::send() {
   outputs_.flush([this](PortId id, std::span<Packet*> packets) {
     Port& port = *shared_.ports[id.number];
+    // No device segments behind a tunnel's headers.
+    const bool device_segments = port.traits.segmentation;
+    const auto here = [&](const Packet* packet) {
+      return packet->offload.gso_size != 0 && (!device_segments || (packet->offload.gso_type & gso::tunnel) != 0);
+    };
+    if (std::ranges::any_of(packets, here)) [[unlikely]] {
+      packets = segmented(packets, here);
+    }
     std::uint64_t bytes = 0;
     for (Packet* packet : packets) {
       bytes += packet->length;

@@ -93,6 +93,7 @@ class alignas(64) Worker {
     unsigned empty_rounds = rounds_until_quiet + 1;  ///< since it last had packets, counted no further than this
     bool paused = false;                             ///< it has used up its decisions
     bool pressed = false;                            ///< it did so not long ago
+    unsigned deferred_rounds = 0;                    ///< since it was polled, of rounds in which others had a backlog
 
     [[nodiscard]] bool busy() const { return empty_rounds <= rounds_until_quiet; }
   };
@@ -107,6 +108,8 @@ class alignas(64) Worker {
   void hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   std::size_t room_to_hand_over() const;
   void send();
+  template <class Here>
+  std::span<Packet*> segmented(std::span<Packet*> packets, Here here);
   void refill(Nanoseconds now);
   void sleep();
   Task<> watch(int descriptor);
@@ -117,12 +120,14 @@ class alignas(64) Worker {
   WorkerStats stats_;
   PacketCache frames_;
   Outputs outputs_;
+  std::vector<Packet*> segments_;
   std::unique_ptr<Executor> executor_;
   CoreExecutor* core_ = nullptr;
   std::unique_ptr<Loop> loop_;
   Epochs::Reader& reader_;
   std::vector<Source> sources_;
   std::size_t busy_sources_ = 0;
+  bool backlog_ = false;  ///< a port that is not pressed had a whole batch in the round before
   std::vector<std::unique_ptr<PacketRing>> inbound_;  ///< by the worker that writes
   DecisionBudget ring_budget_;
   Nanoseconds now_ = 0;  ///< of the round

@@ -104,7 +104,11 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
 }
 
 bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64_t hash) {
-  edit::finish_checksum(packet);
+  if (packet.offload.gso_size == 0) {
+    edit::finish_checksum(packet);
+  } else {
+    edit::enter_tunnel(packet.offload, tunnel.bytes, tunnel.v6);
+  }
   const std::uint8_t ecn = packet.layout.ip() ? edit::tos(packet) & 3U : 0;
   const std::uint32_t inner = packet.length;
   std::uint8_t* at = context_.frames.push_front(packet, tunnel.bytes);
@@ -136,12 +140,17 @@ bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64
 }
 
 bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
-  edit::finish_checksum(packet);  // of the inner packet, if its sender left that to a device
+  if (packet.offload.gso_size == 0) {
+    edit::finish_checksum(packet);  // of the inner packet, if its sender left that to a device
+    packet.offload = {};
+  } else if (!edit::exit_tunnel(packet.offload, packet.payload)) {
+    reason = drop::bad_offload;  // several tunnel packets in one
+    return false;
+  }
   const std::uint8_t outer_ecn = edit::tos(packet) & 3U;
   const std::uint8_t* vni = packet.data + packet.payload - 4;
   const std::uint32_t number = static_cast<std::uint32_t>(vni[0] << 16U | vni[1] << 8U | vni[2]);
   PacketCache::pop_front(packet, packet.payload);
-  packet.offload = {};
   packet.tunnel = 1;
   packet.vni = number;
   if (needs_pull_up(packet)) {

@@ -133,7 +133,9 @@ class Writer {
 };
 
 void put_action(Writer& writer, const Action& action, const Rule& rule) {
-  const auto object = [&](Op op) { writer.put(op, action.number, &action.object, sizeof action.object); };
+  const auto object = [&](Op op) {
+    writer.put(op, action.number, static_cast<const void*>(&action.object), sizeof action.object);
+  };
   switch (action.kind) {
     case ActionKind::set:
       return writer.put_set(action);

@@ -24,9 +24,9 @@ RuleCache::RuleCache(State& state, WorkerStats& stats, std::uint32_t capacity, s
       slot_count_(capacity_ + spare_slots),
       hints_(std::bit_ceil(capacity_ * 2U) / 8),
       hint_mask_(hints_.size() - 1),
-      values_(new Key[slot_count_]),
-      bodies_(new RuleBody[slot_count_]),
-      sources_(new Sources[slot_count_]),
+      values_(slot_count_),
+      bodies_(slot_count_),
+      sources_(slot_count_),
       live_(new bool[slot_count_]{}),
       // Links are at fixed addresses while they are linked: all are made at once.
       links_(std::size_t{slot_count_} * links_per_rule) {
@@ -55,13 +55,13 @@ std::uint64_t RuleCache::masked_hash(const Key& key, const Key& mask, std::uint6
 
 RuleIndex RuleCache::hint(std::uint64_t hash) const {
   const HintBucket& bucket = hints_[hash & hint_mask_];
-  const unsigned at = simd::first_equal(bucket.signature, signature_of(hash));
+  const unsigned at = simd::first_equal(bucket.signature, RuleSlots::tag_of(hash));
   return at == bucket.signature.size() ? no_rule : bucket.rule[at];
 }
 
 void RuleCache::remember(std::uint64_t hash, RuleIndex rule) {
   HintBucket& bucket = hints_[hash & hint_mask_];
-  const std::uint32_t signature = signature_of(hash);
+  const std::uint32_t signature = RuleSlots::tag_of(hash);
   std::size_t at = bucket.signature.size();
   for (std::size_t i = 0; i < bucket.signature.size(); ++i) {
     if (bucket.signature[i] == signature) {
@@ -86,17 +86,9 @@ void RuleCache::remember(std::uint64_t hash, RuleIndex rule) {
 }
 
 RuleIndex RuleCache::find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const {
-  const std::size_t wrap = table.slots.size() - 1;
-  const std::uint32_t tag = signature_of(hash);
-  for (std::size_t at = hash & wrap;; at = (at + 1) & wrap) {
-    const Slot& slot = table.slots[at];
-    if (slot.rule == no_rule) {
-      return no_rule;
-    }
-    if (slot.tag == tag && equal_under(key, values_[slot.rule], table.mask)) {
-      return slot.rule;
-    }
-  }
+  const RuleSlots::Slot* slot = table.slots.find(
+      RuleSlots::tag_of(hash), [&](RuleIndex rule) { return equal_under(key, values_[rule], table.mask); });
+  return slot != nullptr ? slot->rule : no_rule;
 }
 
 void RuleCache::find_masked(std::span<const Key> keys, std::span<const std::uint64_t> hashes,
@@ -120,7 +112,7 @@ void RuleCache::find_masked(std::span<const Key> keys, std::span<const std::uint
     stats_.probes.add(count);
     for (std::size_t p = 0; p < count; ++p) {
       hash[p] = masked_hash(keys[pending[p]], table.mask, seed_);
-      __builtin_prefetch(&table.slots[hash[p] & (table.slots.size() - 1)]);
+      table.slots.prefetch(RuleSlots::tag_of(hash[p]));
     }
     std::size_t left = 0;
     for (std::size_t p = 0; p < count; ++p) {

@@ -9,16 +9,14 @@
 #include <vector>
 
 #include <weir/base/epoch.h>
+#include <weir/base/large_array.h>
 #include <weir/engine/core/program.h>
+#include <weir/engine/core/rule_slots.h>
 #include <weir/engine/executor.h>
 #include <weir/flow/region.h>
 #include <weir/packet/key.h>
 
 namespace weir {
-
-/// A rule's place in its cache.
-using RuleIndex = std::uint32_t;
-inline constexpr RuleIndex no_rule = ~RuleIndex{0};
 
 /// A rule as it is executed. The first cache line is what every hit touches.
 struct alignas(64) RuleBody {
@@ -140,13 +138,9 @@ class RuleCache final : public RuleHolder {
     std::array<std::uint32_t, 8> signature{};  ///< 0: empty
     std::array<RuleIndex, 8> rule{};
   };
-  struct Slot {
-    std::uint32_t tag = 0;
-    RuleIndex rule = no_rule;
-  };
   struct MaskedTable {
     Key mask;
-    std::vector<Slot> slots;  ///< open addressing, a power of two, at most half full
+    RuleSlots slots;          ///< of the first of the rules with one match
     std::uint32_t rules = 0;  ///< distinct matches; a table without any is not in order_
     std::uint64_t hits = 0;
     std::uint64_t free_after = 0;  ///< epoch that readers must have passed before an empty table gets another mask
@@ -167,23 +161,20 @@ class RuleCache final : public RuleHolder {
     RuleIndex rule;
   };
 
-  static std::uint32_t signature_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash >> 32U) | 1U; }
   static std::uint64_t masked_hash(const Key& key, const Key& mask, std::uint64_t seed);
 
   [[nodiscard]] std::atomic_ref<std::uint64_t> value_word(RuleIndex rule, std::size_t word) const {
-    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(values_[rule].bytes())[word]);
+    return std::atomic_ref(reinterpret_cast<std::uint64_t*>(const_cast<Key&>(values_[rule]).bytes())[word]);
   }
 
   void remember(std::uint64_t hash, RuleIndex rule);
   RuleIndex find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const;
   std::uint8_t table_for(const Key& mask);
-  void open(std::uint8_t table, const Key& mask);
-  void close_if_empty(std::uint8_t table);
-  bool make_room_beside(std::uint8_t table, const Key& value);
-  void insert(std::uint8_t table, RuleIndex rule);
-  void place(MaskedTable& table, std::uint32_t tag, RuleIndex rule);
+  void open(std::uint8_t index, const Key& mask);
+  void close_if_empty(std::uint8_t index);
+  bool make_room_beside(std::uint8_t index, const Key& value);
+  void insert(std::uint8_t index, RuleIndex rule);
   void remove(RuleIndex rule);
-  void erase_slot(MaskedTable& table, std::size_t at);
   bool link(RuleIndex rule, const Rule& from);
   void unlink(RuleIndex rule);
   RuleIndex take_slot();
@@ -199,7 +190,7 @@ class RuleCache final : public RuleHolder {
   std::uint32_t slot_count_;  ///< capacity and some that wait for readers to pass
   Nanoseconds idle_timeout_ = 10'000'000'000;
 
-  std::vector<HintBucket> hints_;
+  LargeArray<HintBucket> hints_;
   std::uint64_t hint_mask_;
   std::uint32_t hint_victim_ = 0;
 
@@ -209,9 +200,9 @@ class RuleCache final : public RuleHolder {
   std::size_t blind_tables_ = 0;  ///< whose mask leaves the layout out
   std::uint32_t finds_since_sort_ = 0;
 
-  std::unique_ptr<Key[]> values_;
-  std::unique_ptr<RuleBody[]> bodies_;
-  std::unique_ptr<Sources[]> sources_;
+  LargeArray<Key> values_;
+  LargeArray<RuleBody> bodies_;
+  LargeArray<Sources> sources_;
   std::unique_ptr<bool[]> live_;          ///< in a masked table
   std::atomic<RuleIndex> slots_used_{0};  ///< slots beyond were never used
   std::vector<RuleIndex> free_;
@@ -220,7 +211,7 @@ class RuleCache final : public RuleHolder {
   OwnedCounter size_;                   ///< rules ever inserted
   OwnedCounter removed_;                ///< and removed
 
-  std::vector<LinkSlot> links_;
+  LargeArray<LinkSlot> links_;
   std::uint32_t free_link_ = no_link;
 
   RuleIndex hand_ = 0;   ///< of the clock that picks whom to evict

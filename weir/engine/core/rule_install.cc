@@ -22,7 +22,7 @@ Key whole_flow_mask() {
 void RuleCache::open(std::uint8_t index, const Key& mask) {
   MaskedTable& table = masks_[index];
   table.mask = mask;
-  table.slots.assign(16, {});
+  table.slots.clear();
   table.hits = 0;
   order_.push_back(index);
   blind_tables_ += mask.layout == 0 ? 1 : 0;
@@ -103,15 +103,6 @@ bool RuleCache::make_room_beside(std::uint8_t index, const Key& value) {
   }
 }
 
-void RuleCache::place(MaskedTable& table, std::uint32_t tag, RuleIndex rule) {
-  const std::size_t wrap = table.slots.size() - 1;
-  std::size_t at = masked_hash(values_[rule], table.mask, seed_) & wrap;
-  while (table.slots[at].rule != no_rule) {
-    at = (at + 1) & wrap;
-  }
-  table.slots[at] = {tag, rule};
-}
-
 void RuleCache::insert(std::uint8_t index, RuleIndex rule) {
   MaskedTable& table = masks_[index];
   const std::uint64_t hash = masked_hash(values_[rule], table.mask, seed_);
@@ -123,30 +114,8 @@ void RuleCache::insert(std::uint8_t index, RuleIndex rule) {
     bodies_[same].next_same = rule;
     return;
   }
-  if ((table.rules + 1) * 2 > table.slots.size()) {
-    std::vector<Slot> old(table.slots.size() * 2);
-    old.swap(table.slots);
-    for (const Slot& slot : old) {
-      if (slot.rule != no_rule) {
-        place(table, slot.tag, slot.rule);
-      }
-    }
-  }
-  place(table, signature_of(hash), rule);
+  table.slots.insert(RuleSlots::tag_of(hash), rule);
   ++table.rules;
-}
-
-void RuleCache::erase_slot(MaskedTable& table, std::size_t at) {
-  // Backward shift: close the gap with whatever may stand nearer to its place.
-  const std::size_t wrap = table.slots.size() - 1;
-  for (std::size_t next = (at + 1) & wrap; table.slots[next].rule != no_rule; next = (next + 1) & wrap) {
-    const std::size_t home = masked_hash(values_[table.slots[next].rule], table.mask, seed_) & wrap;
-    if (((next - home) & wrap) >= ((next - at) & wrap)) {
-      table.slots[at] = table.slots[next];
-      at = next;
-    }
-  }
-  table.slots[at] = {};
 }
 
 void RuleCache::remove(RuleIndex rule) {
@@ -162,26 +131,25 @@ void RuleCache::remove(RuleIndex rule) {
   fresh_limbo_.push_back(rule);
 
   MaskedTable& table = masks_[body.mask];
-  const std::size_t wrap = table.slots.size() - 1;
-  std::size_t at = masked_hash(values_[rule], table.mask, seed_) & wrap;
-  for (;; at = (at + 1) & wrap) {
-    RuleIndex head = table.slots[at].rule;
-    if (head == rule) {
-      break;
-    }
-    // It may stand behind the head of its match.
-    for (; head != no_rule; head = bodies_[head].next_same) {
-      if (bodies_[head].next_same == rule) {
-        bodies_[head].next_same = body.next_same;
-        return;
-      }
-    }
-  }
-  if (body.next_same != no_rule) {
-    table.slots[at].rule = body.next_same;
+  bool behind = false;  // the first of its match
+  RuleSlots::Slot* slot =
+      table.slots.find(RuleSlots::tag_of(masked_hash(values_[rule], table.mask, seed_)), [&](RuleIndex first) {
+        for (RuleIndex at = first; at != rule && at != no_rule; at = bodies_[at].next_same) {
+          if (bodies_[at].next_same == rule) {
+            bodies_[at].next_same = body.next_same;
+            behind = true;
+          }
+        }
+        return behind || first == rule;
+      });
+  if (behind) {
     return;
   }
-  erase_slot(table, at);
+  if (body.next_same != no_rule) {
+    slot->rule = body.next_same;
+    return;
+  }
+  table.slots.erase(slot);
   --table.rules;
   close_if_empty(body.mask);
 }

@@ -200,8 +200,8 @@ void DirectFlow::decapsulate() {
   if (!layout().vxlan()) {
     throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
   }
-  if (!reference::decapsulate(frame_, headers_)) {
-    effects_.emplace_back(Lost{drop::tunnel_ecn});
+  if (const auto lost = reference::decapsulate(frame_, headers_)) {
+    effects_.emplace_back(Lost{*lost});
   }
   headers_ = reference::parse(frame_);
   hash_ = reference::flow_hash(frame_, headers_, state_.seed());

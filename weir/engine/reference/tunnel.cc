@@ -78,7 +78,10 @@ std::optional<unsigned> decapsulated_ecn(unsigned inner, unsigned outer) {
 }  // namespace
 
 void encapsulate(Frame& frame, const Headers& headers, const Vxlan& vxlan, std::uint64_t hash) {
-  finish_checksum(frame);  // no device finds it behind another header
+  const bool segmented = frame.offload.gso_size != 0;
+  if (!segmented) {
+    finish_checksum(frame);  // no device finds it behind another header
+  }
   const unsigned ecn = headers.layout.ip() ? tos_of(frame, headers) & 3U : not_ect;
   const unsigned tos = (unsigned{vxlan.dscp} << 2U & 0xffU) | ecn;
   const std::size_t udp_length = 8 + 8 + frame.bytes.size();
@@ -101,19 +104,33 @@ void encapsulate(Frame& frame, const Headers& headers, const Vxlan& vxlan, std::
           .byte(0)
           .bytes();
   frame.bytes.insert(frame.bytes.begin(), outer.begin(), outer.end());
+  if (segmented) {
+    // Whoever cuts the segments does it behind these headers.
+    frame.offload.gso_type = static_cast<std::uint8_t>(frame.offload.gso_type | (v6 ? 0x40 : 0x20));
+    frame.offload.checksum_start = static_cast<std::uint16_t>(frame.offload.checksum_start + outer.size());
+    frame.offload.header_length = static_cast<std::uint16_t>(frame.offload.header_length + outer.size());
+  }
 }
 
-bool decapsulate(Frame& frame, const Headers& headers) {
-  finish_checksum(frame);  // of the inner packet, if its sender left that to a device
+std::optional<ReasonId> decapsulate(Frame& frame, const Headers& headers) {
+  if (frame.offload.gso_size == 0) {
+    finish_checksum(frame);  // of the inner packet, if its sender left that to a device
+    frame.offload = {};
+  } else if ((frame.offload.gso_type & 0x60) == 0) {
+    return drop::bad_offload;  // several tunnel packets in one
+  } else {
+    frame.offload.gso_type = static_cast<std::uint8_t>(frame.offload.gso_type & ~0x60);
+    frame.offload.checksum_start = static_cast<std::uint16_t>(frame.offload.checksum_start - headers.payload);
+    frame.offload.header_length = static_cast<std::uint16_t>(frame.offload.header_length - headers.payload);
+  }
   const unsigned outer = tos_of(frame, headers) & 3U;
   const std::uint8_t* vni = &frame.bytes[headers.payload - 4];
   frame.vni = unsigned{vni[0]} << 16U | unsigned{vni[1]} << 8U | vni[2];
   frame.tunnel = true;
-  frame.offload = {};
   frame.bytes.erase(frame.bytes.begin(), frame.bytes.begin() + static_cast<std::ptrdiff_t>(headers.payload));
   const Headers inner = parse(frame);
   if (!inner.layout.ip()) {
-    return true;  // carries no marks
+    return std::nullopt;  // carries no marks
   }
   const unsigned before = tos_of(frame, inner) & 3U;
   const std::optional<unsigned> after = decapsulated_ecn(before, outer);
@@ -122,7 +139,7 @@ bool decapsulate(Frame& frame, const Headers& headers) {
     mark.bytes[0] = static_cast<std::uint8_t>(*after);
     set(frame, inner, FieldId::ip_ecn, mark);
   }
-  return after.has_value();
+  return after ? std::nullopt : std::optional<ReasonId>(drop::tunnel_ecn);
 }
 
 }  // namespace weir::reference

@@ -257,6 +257,14 @@ class Corpus {
     add("segmented", segmented, false);
     segmented.offload.gso_size = 1'447;
     add("segmented, one more", segmented, false);
+    const Bytes large = ethernet(ipv4({}, tcp(1'234, 80, 0x10, payload(5'000))));
+    TestPacket tunnelled = unfinished(ethernet(ipv4({}, vxlan(5, large))), 50 + 14, 50 + 34);
+    tunnelled.offload.gso_type = 0x21;
+    tunnelled.offload.gso_size = 1'446;
+    tunnelled.offload.header_length = 50 + 54;
+    add("segmented inside vxlan", tunnelled, false);
+    tunnelled.offload.gso_type = 1;
+    add("segmented vxlan", tunnelled, false);
   }
 
   void broken() {

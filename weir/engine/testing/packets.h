@@ -61,7 +61,7 @@ Content arp(std::uint16_t operation);
 /// A frame; `tags`: control words, the outer one first, all of type 0x8100 but an outer one of two (0x88a8).
 Bytes ethernet(const Content& content, const std::vector<std::uint16_t>& tags = {});
 
-/// What is wrong with the checksums of a frame, which is well formed and not fragmented; empty if nothing.
-std::string_view wrong_checksum(const Bytes& frame);
+/// What is wrong with the checksums of a frame, `bytes`, which is well formed and not fragmented; empty if nothing.
+std::string_view wrong_checksum(const Bytes& bytes);
 
 }  // namespace weir::testing

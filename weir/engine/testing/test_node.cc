@@ -179,23 +179,22 @@ TestNode::~TestNode() { close(); }
 Packet* TestNode::make(const TestPacket& test) {
   const std::span<const std::uint8_t> bytes(test.bytes);
   Packet* packet = nullptr;
-  if (test.segments.empty() || bytes.empty()) {
-    packet = frames_->allocate(bytes);
-  } else {
-    Packet** link = &packet;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i <= test.segments.size() && at < bytes.size(); ++i) {
-      const std::size_t rest = bytes.size() - at;
-      const std::size_t part = i < test.segments.size() ? std::min<std::size_t>(test.segments[i], rest) : rest;
-      *link = frames_->allocate(bytes.subspan(at, part));
-      link = &(*link)->next;
-      at += part;
+  Packet** link = &packet;
+  std::size_t at = 0;
+  std::size_t i = 0;
+  do {
+    const std::size_t rest = bytes.size() - at;
+    const std::size_t part = i < test.segments.size() ? std::min<std::size_t>(test.segments[i], rest) : rest;
+    Packet* const segment = frames_->allocate(bytes.subspan(at, part));
+    if (segment == nullptr) {
+      throw std::runtime_error("no frames");
     }
-    packet->length = static_cast<std::uint32_t>(bytes.size());
-  }
-  if (packet == nullptr) {
-    throw std::runtime_error("no frames");
-  }
+    *link = segment;
+    link = &segment->next;
+    at += part;
+    ++i;
+  } while (at < bytes.size());
+  packet->length = static_cast<std::uint32_t>(bytes.size());
   packet->offload = test.offload;
   return packet;
 }

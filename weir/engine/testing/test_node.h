@@ -143,7 +143,7 @@ class TestNode {
   std::size_t close();
 
  private:
-  Packet* make(const TestPacket& packet);
+  Packet* make(const TestPacket& test);
   void take_outputs();
 
   Epochs epochs_;
