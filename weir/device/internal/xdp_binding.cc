@@ -72,8 +72,8 @@ std::unexpected<Error> not_registered(const FramePool& pool, int reason) {
   getrlimit(RLIMIT_MEMLOCK, &limit);
   if (reason == ENOBUFS) {
     return error(
-        "the {} frames of the node are {} KiB, and this process may lock {} KiB of memory; raise that (ulimit "
-        "-l, LimitMEMLOCK=, or CAP_IPC_LOCK) or write fewer frames: in the node file",
+        "the {} frames of the node are {} KiB, locked once for each xdp: port, and this process may lock {} KiB of "
+        "memory; raise that (ulimit -l, LimitMEMLOCK=, or CAP_IPC_LOCK) or write fewer frames: in the node file",
         pool.frames(), std::uint64_t{pool.frames()} * (FramePool::buffer_bytes / 1024), limit.rlim_cur / 1024);
   }
   if (reason == EPERM) {
