@@ -19,8 +19,10 @@ namespace weir::cli {
 namespace {
 
 std::atomic<Node*> running{nullptr};
+std::atomic<bool> stop_wanted{false};
 
 extern "C" void stop_running(int signal) {
+  stop_wanted = true;
   if (Node* node = running.load()) {
     node->stop();
   }
@@ -98,14 +100,18 @@ void run(const RunOptions& options, int& status) {
   if (!options.engine.empty()) {
     overrides.engine = options.engine == "reference" ? EngineKind::reference : EngineKind::core;
   }
+  // Already while ports open: what they change is to be undone.
+  std::signal(SIGINT, stop_running);
+  std::signal(SIGTERM, stop_running);
   const auto node = load_node(options.file, services(), LoadMode::run, overrides);
   if (!node) {
     print_error(node.error(), status);
     return;
   }
   running = node->get();
-  std::signal(SIGINT, stop_running);
-  std::signal(SIGTERM, stop_running);
+  if (stop_wanted) {
+    (*node)->stop();
+  }
   Result<> ran = (*node)->start();
   if (!ran) {
     running = nullptr;

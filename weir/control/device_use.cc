@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <weir/device/pcap_reader.h>
+#include <weir/device/xdp.h>
 
 namespace weir {
 
@@ -70,6 +71,9 @@ DeviceInput input_of(const DeviceSpec& spec) {
 }
 
 Result<> try_device(const DeviceSpec& spec) {
+  if (spec.kind == "xdp") {
+    return find_xdp_interface(spec.argument);
+  }
   if (spec.kind != "pcap") {
     return {};
   }

@@ -146,12 +146,16 @@ class Examination {
     if (!wanted("xdp")) {
       return;
     }
-    const std::uint64_t needed = (file_ != nullptr ? file_->options.frames : NodeOptions().frames) * frame_bytes;
+    // The frames are locked once for each port.
+    const std::uint64_t ports = file_ != nullptr ? ports_of_.at("xdp").size() : 1;
+    const std::uint64_t needed =
+        (file_ != nullptr ? file_->options.frames : NodeOptions().frames) * frame_bytes * ports;
     if ((machine_.capabilities >> CAP_IPC_LOCK & 1U) != 0 || machine_.locked_memory >= needed) {
       good("locked memory", fmt::format("enough for {} MiB of frames", needed >> 20U));
     } else {
       add(if_wanted(), "locked memory",
-          fmt::format("{} KiB may be locked, and the frames take {} MiB", machine_.locked_memory >> 10U, needed >> 20U),
+          fmt::format("{} KiB may be locked, and the frames take {} MiB (all of them for each xdp: port)",
+                      machine_.locked_memory >> 10U, needed >> 20U),
           "ulimit -l unlimited, LimitMEMLOCK=infinity in a systemd unit, or fewer frames");
     }
   }

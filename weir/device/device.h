@@ -50,6 +50,11 @@ class Device {
 
   [[nodiscard]] virtual DeviceTraits traits() const = 0;
 
+  /// Looks after what changes from outside, such as an interface that disappears and returns; whether frames can pass
+  /// now. The node calls it about every millisecond while it runs, on the thread that opened the device; it may take a
+  /// while.
+  virtual bool tend() { return true; }
+
   /// Fills `out` with up to out.size() packets from `queue` and returns how many. The packets come from `frames`, have
   /// data, segment, length, next, timestamp and offload set, and are the caller's. Never blocks.
   virtual std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) = 0;

@@ -8,6 +8,7 @@
 #include <weir/device/memory.h>
 #include <weir/device/pcap.h>
 #include <weir/device/tap.h>
+#include <weir/device/xdp.h>
 
 namespace weir {
 
@@ -88,7 +89,7 @@ Result<DeviceSpec> DeviceSpec::parse(std::string_view text) {
 }
 
 const std::vector<DeviceKind>& device_kinds() {
-  static const std::vector<DeviceKind> kinds{memory_kind(), pcap_kind(), tap_kind()};
+  static const std::vector<DeviceKind> kinds{memory_kind(), pcap_kind(), tap_kind(), xdp_kind()};
   return kinds;
 }
 

@@ -9,6 +9,14 @@
 
 namespace weir {
 
+namespace {
+
+void show_state(const Port& port, PortTable::Port& entry) {
+  entry.up.store(port.wanted_up && port.device_up, std::memory_order_release);
+}
+
+}  // namespace
+
 Node::Node(NodeOptions options)
     : options_(std::move(options)), state_(std::make_unique<State>(epochs_, options_.seed)) {}
 
@@ -74,6 +82,7 @@ Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, 
   port->device = std::move(device);
   port->options = std::move(options);
   port->traits = port->device->traits();
+  port->device_up = port->device->tend();
   port->counters = std::vector<PortCounters>(options_.workers);
 
   const PortId id{static_cast<std::uint16_t>(ports_.size())};
@@ -82,7 +91,7 @@ Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, 
   for (const auto& [address, network] : port->options.addresses) {
     entry.addresses.push_back(address);
   }
-  entry.up.store(true, std::memory_order_relaxed);
+  entry.up.store(port->device_up, std::memory_order_relaxed);
   ports_.push_back(std::move(port));
   port_table_.count.store(static_cast<std::uint16_t>(ports_.size()), std::memory_order_release);
 
@@ -153,6 +162,7 @@ Result<> Node::wait(std::optional<std::chrono::nanoseconds> time) {
   const Nanoseconds limit = time ? SystemClock::read() + nanoseconds(*time) : ~Nanoseconds{0};
   while (!stop_.load(std::memory_order_acquire) && SystemClock::read() < limit &&
          std::ranges::any_of(workers_, [](const auto& worker) { return worker->running(); })) {
+    tend_devices();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (const auto& worker : workers_) {
@@ -179,7 +189,27 @@ Result<> Node::run(std::optional<std::chrono::nanoseconds> time) {
   return wait(time);
 }
 
+// Ports whose interface came or went go up or down.
+void Node::tend_devices() {
+  constexpr Nanoseconds period = 1'000'000;
+  const Nanoseconds now = SystemClock::read();
+  if (now - tended_ < period) {
+    return;
+  }
+  tended_ = now;
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    Port& port = *ports_[i];
+    const bool up = port.device->tend();
+    const std::lock_guard guard(port_states_);
+    if (up != port.device_up) {
+      port.device_up = up;
+      show_state(port, port_table_.ports[i]);
+    }
+  }
+}
+
 std::size_t Node::poll_once() {
+  tend_devices();
   std::size_t handled = 0;
   for (const auto& worker : workers_) {
     handled += worker->poll_once();
@@ -203,7 +233,12 @@ Result<> Node::set_port_up(PortId port, bool up) {
   if (!port_table_.known(port.number)) {
     return error("there is no port number {}", port.number);
   }
-  port_table_.ports[port.number].up.store(up, std::memory_order_release);
+  {
+    const std::lock_guard guard(port_states_);
+    Port& changed = *ports_[port.number];
+    changed.wanted_up = up;
+    show_state(changed, port_table_.ports[port.number]);
+  }
   epochs_.barrier();
   return {};
 }

@@ -74,7 +74,8 @@ class Node {
   /// returns. On an error nothing has changed. Any thread but a worker's; while it is running or not.
   Result<UpdateReport> update(const std::function<void(Update&)>& change);
 
-  /// A port that is down drops what is sent to it (port_down) and is not read.
+  /// A port that is down drops what is sent to it (port_down) and is not read. A port whose device cannot pass frames
+  /// is down whatever is said here.
   Result<> set_port_up(PortId port, bool up);
 
   /// Any thread.
@@ -92,6 +93,7 @@ class Node {
 
  private:
   explicit Node(NodeOptions options);
+  void tend_devices();
 
   NodeOptions options_;
   SystemClock system_clock_;
@@ -106,6 +108,8 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
+  std::mutex port_states_;  // guards wanted_up and device_up of all ports
+  Nanoseconds tended_ = 0;  // when the devices were looked at last
   Nanoseconds started_ = 0;
   Nanoseconds ended_ = 0;
 };

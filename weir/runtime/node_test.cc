@@ -6,7 +6,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <weir/base/descriptor.h>
 #include <weir/device/memory.h>
 #include <weir/packet/packet_builder.h>
 
@@ -190,6 +193,106 @@ TEST(Node, APortThatIsDownDropsAndIsNotRead) {
   EXPECT_EQ(s.drops[0].reason, "port_down");
   EXPECT_EQ(s.drops[0].packets, 100U);
   expect_accounted(s);
+}
+
+/// A device that comes and goes.
+class FickleDevice final : public Device {
+ public:
+  explicit FickleDevice(const std::atomic<bool>& there) : there_(there) {}
+  Result<> open(const DeviceContext& /*context*/) override { return {}; }
+  [[nodiscard]] DeviceTraits traits() const override { return {.finite = true}; }
+  bool tend() override { return there_; }
+  std::size_t receive(unsigned /*queue*/, std::span<Packet*> /*out*/, PacketCache& /*frames*/) override { return 0; }
+  std::size_t transmit(unsigned /*queue*/, std::span<Packet*> packets, PacketCache& frames) override {
+    frames.free_many(packets);
+    return packets.size();
+  }
+  [[nodiscard]] bool finished(unsigned /*queue*/) const override { return true; }
+
+ private:
+  const std::atomic<bool>& there_;
+};
+
+TEST(Node, APortGoesDownAndUpWithItsDevice) {
+  auto node = make_node({});
+  std::atomic<bool> there = false;
+  const auto in = node->add_port("in", "memory:");
+  const auto out = node->add_port("out", std::make_unique<FickleDevice>(there));
+  const auto& stage = node->graph().stage("stage", [to = *out](Flow& flow) { return flow.output(to); });
+  node->graph().connect(*in, stage);
+  node->graph().connect(*out, stage);
+  ASSERT_TRUE(node->prepare());
+  auto& device = dynamic_cast<MemoryDevice&>(*node->ports()[in->number]->device);
+  const auto sent = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the node looks at devices every millisecond
+    const std::uint64_t before = node->summary().ports[out->number].out_packets;
+    device.inject(std::vector<std::uint8_t>(60));
+    while (node->poll_once() == 0) {
+    }
+    return node->summary().ports[out->number].out_packets - before;
+  };
+  EXPECT_EQ(sent(), 0U);
+  there = true;
+  EXPECT_EQ(sent(), 1U);
+  ASSERT_TRUE(node->set_port_up(*out, false));
+  EXPECT_EQ(sent(), 0U) << "up only if both say so";
+  there = false;
+  EXPECT_EQ(sent(), 0U);
+  ASSERT_TRUE(node->set_port_up(*out, true));
+  EXPECT_EQ(sent(), 0U);
+  there = true;
+  EXPECT_EQ(sent(), 1U);
+  const Summary s = node->summary();
+  ASSERT_EQ(s.drops.size(), 1U);
+  EXPECT_EQ(s.drops[0].reason, "port_down");
+  expect_accounted(s);
+}
+
+/// A device that gives one packet each time its descriptor was written to.
+class WakingDevice final : public Device {
+ public:
+  Result<> open(const DeviceContext& /*context*/) override { return {}; }
+  [[nodiscard]] DeviceTraits traits() const override { return {}; }
+  std::size_t receive(unsigned /*queue*/, std::span<Packet*> out, PacketCache& frames) override {
+    std::uint64_t count = 0;
+    if (read(event_.get(), &count, sizeof count) < 0) {
+      return 0;
+    }
+    out[0] = frames.allocate(std::vector<std::uint8_t>(60));
+    return 1;
+  }
+  std::size_t transmit(unsigned /*queue*/, std::span<Packet*> /*packets*/, PacketCache& /*frames*/) override {
+    return 0;
+  }
+  [[nodiscard]] int descriptor(unsigned /*queue*/) const override { return event_.get(); }
+  void wake() const {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(write(event_.get(), &one, sizeof one), ssize_t{sizeof one});
+  }
+
+ private:
+  Descriptor event_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+};
+
+TEST(Node, ADeviceWakesASleepingWorkerByItsDescriptor) {
+  auto node = make_node({.idle = Idle::interrupt});
+  auto made = std::make_unique<WakingDevice>();
+  const WakingDevice& device = *made;
+  const auto in = node->add_port("in", std::move(made));
+  const auto out = node->add_port("out", "memory:");
+  const auto& stage = node->graph().stage("stage", [to = *out](Flow& flow) { return flow.output(to); });
+  node->graph().connect(*in, stage);
+  node->graph().connect(*out, stage);
+  ASSERT_TRUE(node->start());
+  for (std::uint64_t packets = 1; packets <= 3; ++packets) {
+    device.wake();
+    while (node->summary().out_packets() < packets) {
+      std::this_thread::yield();
+    }
+  }
+  node->stop();
+  ASSERT_TRUE(node->wait());
+  EXPECT_EQ(node->summary().out_packets(), 3U);
 }
 
 TEST(Node, CanBeEmbedded) {

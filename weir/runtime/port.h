@@ -33,6 +33,8 @@ struct Port {
   PortOptions options;
   DeviceTraits traits;
   std::vector<PortCounters> counters;  ///< by worker
+  bool wanted_up = true;               ///< as Node::set_port_up says
+  bool device_up = true;               ///< as Device::tend says; the port is up if both are
 
   [[nodiscard]] std::uint64_t sum(OwnedCounter PortCounters::* which) const {
     std::uint64_t total = 0;
