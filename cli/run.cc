@@ -118,10 +118,11 @@ void run(const RunOptions& options, int& status) {
   }
   running = nullptr;
   if (options.json) {
-    const auto rules = options.rules ? rule_lines(**node) : std::vector<RuleLine>();
+    const auto rules = options.rules ? rule_lines(**node).rules : std::vector<RuleLine>();
     print(summary_json((*node)->summary(), options.rules ? &rules : nullptr), status);
   } else {
-    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(**node) : ""), status);
+    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(rule_lines(**node)) : ""),
+          status);
   }
   if (!ran) {
     print_error(ran.error(), status);
