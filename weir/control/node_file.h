@@ -33,6 +33,7 @@ struct NodeFile {
   std::vector<PortEntry> ports;
   std::vector<ServiceEntry> services;  ///< in the order of the chain
   std::filesystem::path folder;        ///< what paths start from
+  std::string control;                 ///< path of the control socket; "off"; empty: where its name says
 
   /// Errors name every mistake, a line each, with its place, what was found and what is allowed.
   static Result<NodeFile> read(const std::string& path, const ServiceRegistry& registry);
