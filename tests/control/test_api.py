@@ -17,9 +17,13 @@ def schema_of(response, media):
     return {**response["content"][media]["schema"], "components": API["components"]}
 
 
-def check(path, answer):
+def real(path):
+    return path.replace("{name}", "left")
+
+
+def check(path, answer, method="get"):
     status, headers, body = answer
-    response = API["paths"][path]["get"]["responses"][str(status)]
+    response = API["paths"][path][method]["responses"][str(status)]
     if "$ref" in response:
         response = API["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
     media = headers["Content-Type"].split(";")[0]
@@ -40,7 +44,7 @@ JSON_PATHS = [path for path in API["paths"] if path not in ("/metrics", "/v1/wat
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 def test_answers_are_as_described(node, path):
-    answer = node.ask(path)
+    answer = node.ask(real(path))
     assert answer[0] == 200
     check(path, answer)
 
@@ -48,7 +52,7 @@ def test_answers_are_as_described(node, path):
 def test_every_path_is_described(node):
     status, _, body = node.ask("/")
     assert status == 404
-    assert sorted(re.findall(r"/[\w/]+", json.loads(body)["remedy"])) == sorted(API["paths"])
+    assert sorted(re.findall(r"/[\w/{}]+", json.loads(body)["remedy"])) == sorted(API["paths"])
 
 
 def test_node(node):
@@ -84,7 +88,10 @@ def test_rules(node):
 
 @pytest.mark.parametrize("target,status,problem", [
     ("/v1/port", 404, "there is no '/v1/port', did you mean '/v1/ports'?"),
-    ("/v1/ports/", 404, "there is no '/v1/ports/'"),
+    ("/v1/ports/", 404, "there is no port ''"),
+    ("/v1/ports/lef", 404, "there is no port 'lef'"),
+    ("/v1/ports/%zz", 404, "there is no port '/v1/ports/%zz'"),
+    ("/v1/ports/left?x", 400, "'?x' behind a path that takes no parameters"),
     ("/v1/ports?limit=3", 400, "'?limit=3' behind a path that takes no parameters"),
     ("/v1/rules?limt=3", 400, "'?limt=3' is not the parameter 'limit'"),
     ("/v1/rules?limit=0", 400, "'0' is no whole number from 1 to 100000"),
@@ -109,10 +116,52 @@ def test_other_methods(node, method):
     assert json.loads(body)["error"] == f"{method} of '/v1/ports'"
 
 
+def test_a_port_goes_down_and_up(node):
+    path = "/v1/ports/{name}"
+
+    def put(body):
+        answer = node.ask("/v1/ports/l%65ft", "PUT", body=json.dumps(body))
+        assert answer[0] == 200, answer
+        check(path, answer, "put")
+        return json.loads(answer[2])
+
+    down = put({"up": False})
+    assert (down["name"], down["up"]) == ("left", False)
+    taken = node.get("/v1/ports/left")["in_packets"]
+    assert node.get("/v1/node") and node.get("/v1/ports/left")["in_packets"] == taken == down["in_packets"]
+    assert put({"up": True})["up"] is True
+    deadline = time.monotonic() + 60
+    while node.get("/v1/ports/left")["in_packets"] == taken:
+        assert time.monotonic() < deadline
+
+
+def test_what_is_sent_to_a_port_that_is_down_is_dropped(node):
+    assert node.ask("/v1/ports/right", "PUT", body='{"up": false}')[0] == 200
+    deadline = time.monotonic() + 60
+    while "port_down" not in [drop["reason"] for drop in node.get("/v1/stats")["drops"]]:
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("body,status", [
+    ("", 400), ("{}", 400), ("[]", 400), ("true", 400), ('{"up": 1}', 400), ('{"up": true, "x": 1}', 400), ("{", 400),
+    ("\xff", 400), ("[" * 4000, 400), (" " * 4097, 413), ('{"up": true}' + " " * 100_000, 413)])
+def test_a_body_that_is_no_state(node, body, status):
+    answer = node.ask("/v1/ports/left", "PUT", body=body)
+    assert answer[0] == status
+    check("/v1/ports/{name}", answer, "put")
+    assert json.loads(answer[2])["remedy"] == 'send {"up": true} or {"up": false}'
+    assert node.get("/v1/ports/left")["up"] is True
+
+
+def test_other_methods_of_a_port(node):
+    status, headers, _ = node.ask("/v1/ports/left", "DELETE")
+    assert (status, headers["Allow"]) == (405, "GET, HEAD, PUT")
+
+
 @pytest.mark.parametrize("path", [*API["paths"], "/none"])
 def test_head(node, path):
     connection = Connection(node.path)
-    connection.request("HEAD", path)
+    connection.request("HEAD", real(path))
     response = connection.getresponse()
     assert response.status == (404 if path == "/none" else 200)
     assert response.read() == b""

@@ -1,14 +1,16 @@
-"""Clients that are broken, slow, many or malicious: the node says what is wrong, stays within its limits, and goes on."""
+"""Broken, slow, many and malicious clients: the node says what is wrong, stays within its limits, and goes on."""
 
 import json
 import os
 import random
+import socket
 import time
 
 import pytest
 from conftest import connect, read_all
 
 HOST = b"Host: x\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
 LINE = b"GET /v1/node HTTP/1.1\r\n"
 GOOD = LINE + HOST + b"\r\n"
 
@@ -27,15 +29,14 @@ BROKEN = [
     ("a length beyond all numbers", LINE + HOST + b"Content-Length: 99999999999999999999999\r\n\r\n", 400),
     ("two lengths", LINE + HOST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
     ("a length and chunks", LINE + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    ("a chunk without a length", LINE + HOST + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+    ("a chunk without a length", LINE + HOST + CHUNKED + b"xyz\r\n", 400),
     ("a long line", b"GET /" + b"a" * 20_000, 431),
     ("a long field", LINE + b"X: " + b"a" * 20_000, 431),
     ("many fields", LINE + b"X: y\r\n" * 4_000, 431),
     ("an endless header", LINE + b"X: " + b"a" * 5_000_000, 431),
     ("a long body", LINE + HOST + b"Content-Length: 1048577\r\n\r\n", 413),
     ("an endless body", LINE + HOST + b"Content-Length: 9223372036854775807\r\n\r\n" + b"a" * 5_000_000, 413),
-    ("a long body in chunks", LINE + HOST + b"Transfer-Encoding: chunked\r\n\r\n" + (b"8000\r\n" + b"a" * 0x8000 + b"\r\n") * 40,
-     413),
+    ("a long body in chunks", LINE + HOST + CHUNKED + (b"8000\r\n" + b"a" * 0x8000 + b"\r\n") * 40, 413),
 ]
 
 
@@ -80,8 +81,8 @@ def test_broken_requests(calm, data, status):
 def test_a_body_is_skipped(calm):
     client = connect(calm.path)
     body = b"x" * (1 << 20)
-    client.sendall(LINE + HOST + b"Content-Length: 1048576\r\n\r\n" + body + LINE + HOST +
-                   b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + LINE + HOST + b"Connection: close\r\n\r\n")
+    client.sendall(LINE + HOST + b"Content-Length: 1048576\r\n\r\n" + body +
+                   LINE + HOST + CHUNKED + b"3\r\nabc\r\n0\r\n\r\n" + LINE + HOST + b"Connection: close\r\n\r\n")
     assert [status for status, _ in responses(read_all(client))] == [200, 200, 200]
 
 
@@ -145,7 +146,6 @@ def test_clients_that_go_away(calm):
 
 
 def test_half_closed(calm):
-    import socket
     client = connect(calm.path)
     client.sendall(GOOD)
     client.shutdown(socket.SHUT_WR)
@@ -191,8 +191,10 @@ def test_memory_is_bounded(calm):
     clients = []
     for i in range(1000):
         clients.append(connect(calm.path))
-        head = LINE + b"X: " + b"a" * 16_000 if i % 2 else LINE + HOST + b"Content-Length: 1048576\r\n\r\n" + b"a" * 100_000
-        clients[-1].sendall(head)
+        if i % 2:
+            clients[-1].sendall(LINE + b"X: " + b"a" * 16_000)
+        else:
+            clients[-1].sendall(LINE + HOST + b"Content-Length: 1048576\r\n\r\n" + b"a" * 100_000)
     assert calm.get("/v1/node")["name"] == "edge-1"
     assert resident() - before < 100 << 20
     for client in clients:

@@ -33,7 +33,7 @@ def test_a_signal_removes_it(node, runtime_folder, number):
 
 
 def test_the_end_of_input_removes_it(weir, tmp_path, runtime_folder):
-    (tmp_path / "n.yaml").write_text('weir: 1\nports: {a: "memory:count=10", b: "memory:"}\nservices: {l2_switch: {}}\n')
+    (tmp_path / "n.yaml").write_text('weir: 1\nports: {a: "memory:count=10"}\nservices: {l2_switch: {}}\n')
     assert weir("run", "n.yaml").returncode == 0
     assert list((runtime_folder / "weir").iterdir()) == []
 
@@ -59,8 +59,8 @@ def test_of_a_killed_node_is_replaced(start, runtime_folder):
 def test_of_a_live_node_is_not(node, weir):
     result = weir("run", "edge-1.yaml")
     assert result.returncode == 1 and result.stdout == ""
-    assert f"a running node has the control socket {node.path}; give this one another name (node: NAME), or --control " \
-           "PATH or --control off" in result.stderr
+    assert f"a running node has the control socket {node.path}; give this one another name (node: NAME), or " \
+           "--control PATH or --control off" in result.stderr
     assert node.get("/v1/node")["name"] == "edge-1"
 
 

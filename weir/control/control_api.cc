@@ -55,7 +55,8 @@ ControlAnswer node_answer(Node& node, std::uint64_t /*none*/) {
                       {"stages", node.pipeline().stages.size()}});
 }
 
-ControlAnswer ports_answer(Node& node, std::uint64_t /*none*/) {
+/// What was counted, and what the ports are.
+Json port_states(const Node& node) {
   Json ports = ports_json(node.summary());
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const PortOptions& options = node.ports()[i]->options;
@@ -64,8 +65,10 @@ ControlAnswer ports_answer(Node& node, std::uint64_t /*none*/) {
     ports[i]["labels"] = options.labels;
     ports[i]["addresses"] = addresses_json(options);
   }
-  return json_answer({{"ports", std::move(ports)}});
+  return ports;
 }
+
+ControlAnswer ports_answer(Node& node, std::uint64_t /*none*/) { return json_answer({{"ports", port_states(node)}}); }
 
 ControlAnswer stages_answer(Node& node, std::uint64_t /*none*/) {
   return json_answer({{"stages", stages_json(node.summary())}});
@@ -97,11 +100,62 @@ constexpr std::array<Route, 7> routes{{
     {"/metrics", metrics_answer},
 }};
 
+ControlAnswer refusal(unsigned status, const std::string& problem, const std::string& remedy) {
+  return {.response = error_response(status, problem, remedy), .interval = {}};
+}
+
+ControlAnswer wrong_method(const HttpRequest& request, const char* allowed) {
+  ControlAnswer refused =
+      refusal(405, fmt::format("{} of '{}'", request.method, request.path), fmt::format("use one of: {}", allowed));
+  refused.response.fields.emplace_back("Allow", allowed);
+  return refused;
+}
+
+constexpr std::string_view port_prefix = "/v1/ports/";
+
+/// Whether the port is to be up, from {"up": true}.
+std::optional<bool> wanted_state(const HttpRequest& request) {
+  const Json json = Json::parse(request.body, nullptr, false);
+  if (!json.is_object() || json.size() != 1 || !json.contains("up") || !json["up"].is_boolean()) {
+    return std::nullopt;
+  }
+  return json["up"].get<bool>();
+}
+
+/// One port: what it is and has counted; PUT sets it up or down.
+ControlAnswer port_answer(Node& node, const HttpRequest& request) {
+  const auto name = percent_decoded(std::string_view(request.path).substr(port_prefix.size()));
+  const auto port = name ? node.find_port(*name) : std::nullopt;
+  if (!port) {
+    return refusal(404, fmt::format("there is no port '{}'", name.value_or(request.path)),
+                   "GET /v1/ports names those that there are");
+  }
+  if (!request.query.empty()) {
+    return refusal(400, fmt::format("'?{}' behind a path that takes no parameters", request.query),
+                   fmt::format("ask for {}", request.path));
+  }
+  if (request.method == "PUT") {
+    const auto up = wanted_state(request);
+    if (request.body_size > HttpRequest::kept_body || !up) {
+      return refusal(request.body_size > HttpRequest::kept_body ? 413 : 400,
+                     fmt::format("the body ({} bytes) is not a port's state", request.body_size),
+                     R"(send {"up": true} or {"up": false})");
+    }
+    if (auto set = node.set_port_up(*port, *up); !set) {
+      return refusal(500, set.error().message, "see the node's log");
+    }
+  } else if (request.method != "GET" && request.method != "HEAD") {
+    return wrong_method(request, "GET, HEAD, PUT");
+  }
+  return json_answer(port_states(node)[port->number]);
+}
+
 HttpResponse not_found(const std::string& path) {
   std::vector<std::string_view> paths;
   for (const Route& route : routes) {
     paths.push_back(route.path);
   }
+  paths.push_back("/v1/ports/{name}");
   return error_response(404, fmt::format("there is no '{}'{}", path, did_you_mean(path, paths)),
                         fmt::format("ask for one of: {}", fmt::join(paths, ", ")));
 }
@@ -130,16 +184,15 @@ Result<std::uint64_t> number_of(const std::string& query, const Parameter& param
 }  // namespace
 
 ControlAnswer answer(Node& node, const HttpRequest& request) {
+  if (request.path.starts_with(port_prefix)) {
+    return port_answer(node, request);
+  }
   const auto* const route = std::ranges::find(routes, request.path, &Route::path);
   if (route == routes.end()) {
     return {.response = not_found(request.path), .interval = {}};
   }
   if (request.method != "GET" && request.method != "HEAD") {
-    ControlAnswer refused{
-        .response = error_response(405, fmt::format("{} of '{}'", request.method, request.path), "use GET or HEAD"),
-        .interval = {}};
-    refused.response.fields.emplace_back("Allow", "GET, HEAD");
-    return refused;
+    return wrong_method(request, "GET, HEAD");
   }
   const auto number = number_of(request.query, route->parameter);
   if (!number) {

@@ -1,5 +1,8 @@
 #include <weir/control/http.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/http.hpp>
@@ -12,20 +15,32 @@ namespace {
 namespace http = boost::beast::http;
 using boost::beast::error_code;
 
-/// No request here has a use for its body, so that none is kept: a connection's memory is its header.
-struct IgnoredBody {
-  struct value_type {};
+/// Keeps the start of a body.
+struct CutBody {
+  struct value_type {
+    std::string start;
+    std::uint64_t size = 0;
+  };
   class reader {
    public:
     template <bool request, class Fields>
-    reader(http::header<request, Fields>&, value_type&) {}
+    reader(http::header<request, Fields>& /*header*/, value_type& body) : body_(body) {}
     void init(const boost::optional<std::uint64_t>&, error_code& ec) { ec = {}; }
     template <class Buffers>
     std::size_t put(const Buffers& buffers, error_code& ec) {
       ec = {};
-      return boost::asio::buffer_size(buffers);
+      const std::size_t size = boost::asio::buffer_size(buffers);
+      body_.size += size;
+      if (body_.start.size() < HttpRequest::kept_body) {
+        body_.start += boost::beast::buffers_to_string(buffers);
+        body_.start.resize(std::min(body_.start.size(), HttpRequest::kept_body));
+      }
+      return size;
     }
     void finish(error_code& ec) { ec = {}; }
+
+   private:
+    value_type& body_;
   };
 };
 
@@ -72,7 +87,7 @@ std::pair<std::string, std::string> split_target(std::string target) {
 
 }  // namespace
 
-struct HttpRequestReader::Parser : http::request_parser<IgnoredBody> {
+struct HttpRequestReader::Parser : http::request_parser<CutBody> {
   Parser() {
     header_limit(HttpRequestReader::header_limit);
     body_limit(HttpRequestReader::body_limit);
@@ -125,6 +140,8 @@ HttpRequestReader::State HttpRequestReader::finish() {
   request_.method = std::string(message.method_string());
   std::tie(request_.path, request_.query) = split_target(std::string(message.target()));
   request_.keep_alive = message.keep_alive();
+  request_.body = std::move(message.body().start);
+  request_.body_size = message.body().size;
   parser_ = std::make_unique<Parser>();
   return State::request;
 }
@@ -141,6 +158,26 @@ bool HttpRequestReader::wants_continue() {
   }
   parser_->continued = true;
   return boost::beast::iequals(parser_->get()[http::field::expect], "100-continue");
+}
+
+std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  while (!text.empty()) {
+    if (text.front() != '%') {
+      decoded += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    unsigned byte = 0;
+    const std::string_view digits = text.substr(1, 2);
+    const auto [at, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+    if (failure != std::errc{} || digits.size() != 2 || at != digits.data() + 2) {
+      return std::nullopt;
+    }
+    decoded += static_cast<char>(byte);
+    text.remove_prefix(3);
+  }
+  return decoded;
 }
 
 std::string to_bytes(const HttpResponse& response) {

@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,15 +15,20 @@
 
 namespace weir {
 
-/// A request that was read whole. Its body was read and thrown away.
+/// A request that was read whole.
 struct HttpRequest {
+  /// Of a body only so much is kept: a connection's memory is bounded, and no request here needs more.
+  static constexpr std::size_t kept_body = 4096;
+
   std::string method;  ///< as it came: "GET"
   std::string path;    ///< of the target, as it came: "/v1/rules"
   std::string query;   ///< of the target, without '?'
   bool keep_alive = true;
+  std::string body;             ///< its first `kept_body` bytes
+  std::uint64_t body_size = 0;  ///< that it had
 };
 
-/// Reads requests from a stream of bytes. Holds no more than one header.
+/// Reads requests from a stream of bytes. Holds no more than one header and the start of a body.
 class HttpRequestReader {
  public:
   static constexpr std::uint32_t header_limit = 16U << 10U;
@@ -57,6 +64,9 @@ class HttpRequestReader {
   unsigned status_ = 0;
   std::string problem_;
 };
+
+/// A part of a path with "%2F" and the like as the bytes they stand for; nothing if that is malformed.
+std::optional<std::string> percent_decoded(std::string_view text);
 
 /// A response to be sent.
 struct HttpResponse {

@@ -24,7 +24,7 @@ TEST(HttpRequestReader, ReadsARequestByteByByte) {
   EXPECT_TRUE(reader.request().keep_alive);
 }
 
-TEST(HttpRequestReader, ReadsPipelinedRequestsAndSkipsTheirBodies) {
+TEST(HttpRequestReader, ReadsPipelinedRequestsAndTheirBodies) {
   HttpRequestReader reader;
   std::string input =
       "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -36,6 +36,8 @@ TEST(HttpRequestReader, ReadsPipelinedRequestsAndSkipsTheirBodies) {
     ASSERT_EQ(reader.take(input), State::request) << path << reader.problem();
     EXPECT_EQ(reader.request().path, path);
     EXPECT_EQ(reader.request().keep_alive, path < std::string("/d"));
+    EXPECT_EQ(reader.request().body, path == std::string("/b") ? "hello" : path == std::string("/c") ? "abc" : "");
+    EXPECT_EQ(reader.request().body_size, reader.request().body.size());
   }
   EXPECT_EQ(reader.take(input), State::more);
 }
@@ -85,6 +87,24 @@ TEST(HttpRequestReader, SaysWhatIsWrong) {
       EXPECT_EQ(reader.status(), c.status) << c.what << " in pieces of " << piece << ": " << reader.problem();
       EXPECT_EQ(reader.take(input), State::broken) << c.what;
     }
+  }
+}
+
+TEST(HttpRequestReader, KeepsTheStartOfALongBody) {
+  HttpRequestReader reader;
+  std::string input = "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + std::string(500'000, 'a');
+  EXPECT_EQ(reader.take(input), State::more);
+  input += std::string(500'000, 'b');
+  ASSERT_EQ(reader.take(input), State::request);
+  EXPECT_EQ(reader.request().body, std::string(HttpRequest::kept_body, 'a'));
+  EXPECT_EQ(reader.request().body_size, 1'000'000U);
+}
+
+TEST(PercentDecoded, GivesTheBytes) {
+  EXPECT_EQ(percent_decoded("a%2fb%20%C3%A4"), "a/b \xc3\xa4");
+  EXPECT_EQ(percent_decoded(""), "");
+  for (const char* wrong : {"%", "%1", "a%", "%zz", "%+1", "%-1", "%1g"}) {
+    EXPECT_EQ(percent_decoded(wrong), std::nullopt) << wrong;
   }
 }
 

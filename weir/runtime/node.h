@@ -74,7 +74,8 @@ class Node {
   /// returns. On an error nothing has changed. Any thread but a worker's; while it is running or not.
   Result<UpdateReport> update(const std::function<void(Update&)>& change);
 
-  /// A port that is down drops what is sent to it (port_down) and is not read.
+  /// A port that is down drops what is sent to it (port_down) and is not read. Any thread but a worker's, once the node
+  /// was started.
   Result<> set_port_up(PortId port, bool up);
 
   /// Any thread.
