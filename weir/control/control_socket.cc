@@ -30,7 +30,7 @@ bool plain(char byte) {
 std::string file_name(const std::string& node) {
   std::string name;
   for (const char byte : node) {
-    name += plain(byte) && !(name.empty() && byte == '.') ? std::string(1, byte)
+    name += plain(byte) && (!name.empty() || byte != '.') ? std::string(1, byte)
                                                           : fmt::format("%{:02X}", static_cast<unsigned char>(byte));
   }
   return name + std::string(suffix);

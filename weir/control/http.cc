@@ -64,7 +64,7 @@ bool advance(Parser& parser, std::string& input, error_code& ec) {
 }
 
 template <class Message>
-std::string header_of(Message message) {
+std::string header_of(const Message& message) {
   http::serializer<Message::is_request::value, http::empty_body> serializer(message);
   serializer.split(true);
   std::string bytes;
@@ -194,7 +194,7 @@ std::string to_bytes(const HttpResponse& response) {
     header.content_length(response.body.size());
   }
   header.keep_alive(response.keep_alive && !response.endless);
-  std::string bytes = header_of(std::move(header));
+  std::string bytes = header_of(header);
   return response.head_only ? bytes : bytes + response.body;
 }
 
@@ -202,7 +202,7 @@ std::string http_get(const std::string& target) {
   http::request<http::empty_body> header(http::verb::get, target, 11);
   header.set(http::field::host, "weir");
   header.keep_alive(false);
-  return header_of(std::move(header));
+  return header_of(header);
 }
 
 struct HttpResponseReader::Parser : http::response_parser<http::string_body> {

@@ -1,6 +1,7 @@
 #pragma once
 // One running instance: ports, graph, workers, state. Several may live in one process.
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -107,8 +108,8 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
-  Nanoseconds started_ = 0;
-  Nanoseconds ended_ = 0;
+  std::atomic<Nanoseconds> started_{0};  // 0: not yet
+  std::atomic<Nanoseconds> ended_{0};    // 0: it runs
 };
 
 }  // namespace weir
