@@ -19,6 +19,7 @@ inline constexpr int called_wrongly = 2;
 void add_run(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
+void add_show(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   add_run(app, status);
   add_check(app, status);
   add_devices(app, status);
+  add_show(app, status);
   add_trace(app, status);
   add_doctor(app, status);
   add_completion(app, status);

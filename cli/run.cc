@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "command.h"
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <weir/control/control_server.h>
 #include <weir/control/node_file.h>
 #include <weir/control/rule_text.h>
 #include <weir/control/summary_text.h>
@@ -80,9 +82,45 @@ struct RunOptions {
   std::string time;
   std::string cache = "on";
   std::string engine;
+  std::string control;
   bool json = false;
   bool rules = false;
 };
+
+/// Where the node can be asked, unless the file or the command line says that it cannot.
+Result<std::optional<ControlSocket>> control_socket(const NodeFile& file, const std::string& option) {
+  const std::string& said = option.empty() ? file.control : option;
+  if (said == "off") {
+    return std::nullopt;
+  }
+  auto socket = ControlSocket::listen(said.empty() ? control_path(file.options.name) : std::filesystem::path(said));
+  if (!socket) {
+    return std::unexpected(socket.error());
+  }
+  return std::move(*socket);
+}
+
+/// Each client of the control socket takes a descriptor; the usual limit is as many as there may be clients.
+void allow_descriptors() {
+  rlimit limit{};
+  constexpr rlim_t wanted = 4096;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < wanted) {
+    limit.rlim_cur = std::min(wanted, limit.rlim_max);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+/// Starts the node, and what answers on `socket`.
+Result<std::unique_ptr<ControlServer>> start(Node& node, std::optional<ControlSocket> socket) {
+  if (auto started = node.start(); !started) {
+    return std::unexpected(started.error());
+  }
+  if (!socket) {
+    return nullptr;
+  }
+  allow_descriptors();
+  return ControlServer::start(node, std::move(*socket));
+}
 
 void run(const RunOptions& options, int& status) {
   std::optional<std::chrono::nanoseconds> time;
@@ -100,34 +138,44 @@ void run(const RunOptions& options, int& status) {
   if (!options.engine.empty()) {
     overrides.engine = options.engine == "reference" ? EngineKind::reference : EngineKind::core;
   }
+  const ServiceRegistry registry = services();
+  const auto file = NodeFile::read(options.file, registry);
+  if (!file) {
+    return print_error(file.error(), status);
+  }
+  auto socket = control_socket(*file, options.control);
+  if (!socket) {
+    return print_error(socket.error(), status);
+  }
   // Already while ports open: what they change is to be undone.
   std::signal(SIGINT, stop_running);
   std::signal(SIGTERM, stop_running);
-  const auto node = load_node(options.file, services(), LoadMode::run, overrides);
+  const auto node = build_node(*file, LoadMode::run, overrides);
   if (!node) {
-    print_error(node.error(), status);
-    return;
+    return print_error(node.error(), status);
   }
   running = node->get();
   if (stop_wanted) {
     (*node)->stop();
   }
-  Result<> ran = (*node)->start();
-  if (!ran) {
+  auto server = start(**node, std::move(*socket));
+  if (!server) {
     running = nullptr;
-    print_error(ran.error(), status);
-    return;
+    return print_error(server.error(), status);
   }
+  Result<> ran;
   {
     const Progress progress(**node);
     ran = (*node)->wait(time);
   }
+  server->reset();
   running = nullptr;
   if (options.json) {
-    const auto rules = options.rules ? rule_lines(**node) : std::vector<RuleLine>();
+    const auto rules = options.rules ? rule_lines(**node).rules : std::vector<RuleLine>();
     print(summary_json((*node)->summary(), options.rules ? &rules : nullptr), status);
   } else {
-    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(**node) : ""), status);
+    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(rule_lines(**node)) : ""),
+          status);
   }
   if (!ran) {
     print_error(ran.error(), status);
@@ -148,6 +196,10 @@ void add_run(CLI::App& app, int& status) {
   command.add_option("--engine", options->engine, "Who executes rules, instead of what the file says")
       ->check(CLI::IsMember({"core", "reference"}).description(""))
       ->type_name("core|reference");
+  command
+      .add_option("--control", options->control,
+                  "The socket on which weir show finds it, instead of what the file says; off: none")
+      ->type_name("PATH|off");
   command.add_flag("--json", options->json, "Print the summary as JSON");
   command.add_flag("--rules", options->rules, "Print the rules that are cached at the end, too");
   command.callback([options, &status] { run(*options, status); });

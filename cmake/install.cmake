@@ -29,7 +29,7 @@ foreach(header ${headers})
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
-file(GLOB documents CONFIGURE_DEPENDS LICENSE README.md docs/*.md)
+file(GLOB documents CONFIGURE_DEPENDS LICENSE README.md docs/*.md docs/openapi.yaml)
 install(FILES ${documents} TYPE DOC)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weir)

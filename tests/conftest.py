@@ -1,7 +1,9 @@
-"""As root in CI a test that is skipped has failed, unless tests/allowed-skips.txt names it."""
+"""As root in CI a test that is skipped has failed, unless tests/allowed-skips.txt names it. Each test's nodes have their
+control sockets in a folder of their own."""
 
 import os
 import pathlib
+import tempfile
 
 import pytest
 
@@ -19,3 +21,11 @@ def pytest_runtest_makereport(item, call):
     if report.skipped and os.environ.get("CI") and os.geteuid() == 0 and name not in ALLOWED:
         report.outcome = "failed"
         report.longrepr = f"{name} was skipped, which CI does not accept: {report.longrepr[-1]}"
+
+
+@pytest.fixture(autouse=True)
+def runtime_folder(monkeypatch):
+    """Not below tmp_path: that is longer than a socket's path may be when a test's name is."""
+    with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield pathlib.Path(folder)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import node_file, records, two_ports
 
-COMMANDS = ["run", "check", "devices", "trace", "completion"]
+COMMANDS = ["run", "check", "devices", "show", "trace", "completion"]
 
 
 def test_version(weir):
@@ -100,7 +100,9 @@ def test_broken_pipe_is_fine(demo):
 def test_completion(weir, tmp_path):
     script = tmp_path / "weir.bash"
     script.write_text(weir("completion", "bash").stdout)
-    for line, expected in [("weir de", "devices"), ("weir run --ru", "--rules"), ("weir run --cache o", "on off")]:
+    for line, expected in [("weir de", "devices"), ("weir run --ru", "--rules"), ("weir run --cache o", "on off"),
+                           ("weir sh", "show"), ("weir show s", "stages stats"), ("weir show ports --no", "--node"),
+                           ("weir run --con", "--control")]:
         words = line.split(" ")
         test = f'source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _weir; echo "${{COMPREPLY[*]}}"'
         result = subprocess.run(["bash", "-c", test], capture_output=True, text=True, timeout=60)

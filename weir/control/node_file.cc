@@ -14,9 +14,9 @@ namespace weir {
 
 namespace {
 
-constexpr std::array<std::string_view, 14> keys{"weir",   "node",       "workers", "ports", "services",
+constexpr std::array<std::string_view, 15> keys{"weir",   "node",       "workers", "ports", "services",
                                                 "chains", "rule_cache", "engines", "seed",  "decision_budget",
-                                                "frames", "batch",      "clock",   "pin"};
+                                                "frames", "batch",      "clock",   "pin",   "control"};
 
 void read_workers(const Config& config, NodeOptions& options, Errors& errors) {
   if (auto checked = config.check_keys({"count", "idle"}); !checked) {
@@ -262,6 +262,14 @@ Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, c
   };
   if (const Config* name = config.find("node")) {
     options.name = errors.take(name->string("a name"));
+  }
+  if (const Config* control = config.find("control")) {
+    file.control = errors.take(control->string("the path of a socket, or off"));
+    if (file.control.empty()) {
+      errors.take(control->error("expected the path of a socket, or off; leave it out for a path by the node's name"));
+    } else if (file.control != "off") {
+      file.control = (file.folder / file.control).string();
+    }
   }
   number("rule_cache", 0, 4'194'304, options.rule_cache);
   number("seed", 0, std::numeric_limits<std::int64_t>::max(), options.seed);

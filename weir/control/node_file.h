@@ -44,6 +44,7 @@ struct NodeFile {
   std::vector<ServiceEntry> services;  ///< in the order in which chains name them
   std::vector<ChainEntry> chains;      ///< a port's is the first that takes it; each port has one
   std::filesystem::path folder;        ///< what paths start from
+  std::string control;                 ///< path of the control socket; "off"; empty: where its name says
 
   /// Index into `chains`; chains.size() if none takes the port.
   [[nodiscard]] std::size_t chain_of(const PortOptions& port) const;

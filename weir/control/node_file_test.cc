@@ -84,6 +84,19 @@ pin: false
   EXPECT_EQ(file->services[1].kind->name, "end");
 }
 
+TEST(NodeFile, SaysWhereItsControlSocketIs) {
+  const auto control = [](std::string_view text) {
+    const auto file = parse(fmt::format("weir: 1\nports: {{a: 'memory:'}}\nservices: {{end: }}\n{}", text));
+    return file ? file->control : message(file);
+  };
+  EXPECT_EQ(control(""), "");
+  EXPECT_EQ(control("control: off\n"), "off");
+  EXPECT_EQ(control("control: x.sock\n"), "folder/x.sock");
+  EXPECT_EQ(control("control: /abs/x.sock\n"), "/abs/x.sock");
+  EXPECT_EQ(control("control: ''\n"),
+            "n.yaml:4:10: expected the path of a socket, or off; leave it out for a path by the node's name");
+}
+
 TEST(NodeFile, ClockFollowsCapturesByItself) {
   const auto capture_time = [](std::string_view ports, std::string_view more = "") {
     const auto file = parse(fmt::format("weir: 1\nports: {{{}}}\nservices: {{end: }}\n{}", ports, more));

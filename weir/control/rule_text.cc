@@ -114,29 +114,49 @@ Names names_of(Node& node) {
   return {node.state(), node.pipeline(), std::move(ports)};
 }
 
-std::vector<RuleLine> rule_lines(Node& node) {
-  std::vector<RuleLine> lines;
+RuleLines rule_lines(Node& node, std::size_t limit) {
+  struct Found {
+    std::uint64_t packets;
+    unsigned worker;
+    Key value, mask;
+    const RuleBody* body;
+    bool operator>(const Found& other) const { return packets > other.packets; }
+  };
+  std::vector<Found> found;  // a heap, the least used rule in front: there may be millions, and few be asked for
+  RuleLines lines{};
   const Names names = names_of(node);
-  const EpochScope scope(node.epochs());
+  const EpochScope scope(node.epochs());  // what is found stays until the scope's end
   for (unsigned i = 0; i < node.workers().size(); ++i) {
     if (CoreExecutor* core = node.workers()[i]->core()) {
       core->cache().for_each([&](const Key& value, const Key& mask, const RuleBody& body) {
-        lines.push_back(line_of(i, value, mask, body, names));
+        ++lines.total;
+        found.push_back({body.packets.get(), i, value, mask, &body});
+        std::ranges::push_heap(found, std::greater{});
+        if (found.size() > limit) {
+          std::ranges::pop_heap(found, std::greater{});
+          found.pop_back();
+        }
       });
     }
   }
-  std::ranges::sort(lines, std::greater{}, &RuleLine::packets);
+  std::ranges::sort_heap(found, std::greater{});
+  for (const Found& rule : found) {
+    lines.rules.push_back(line_of(rule.worker, rule.value, rule.mask, *rule.body, names));
+  }
   return lines;
 }
 
-std::string rules_text(Node& node) {
+std::string rules_text(const RuleLines& lines) {
   std::string text;
-  for (const RuleLine& line : rule_lines(node)) {
+  for (const RuleLine& line : lines.rules) {
     text += fmt::format("  {:>9}  {}\n             of {}\n", grouped(line.packets), fmt::join(line.actions, ", "),
                         line.match.empty() ? "everything" : fmt::format("{}", fmt::join(line.match, ", ")));
     if (!line.guards.empty()) {
       text += fmt::format("             if {}\n", fmt::join(line.guards, ", "));
     }
+  }
+  if (lines.rules.size() < lines.total) {
+    text += fmt::format("  {} rules more\n", grouped(lines.total - lines.rules.size()));
   }
   return text.empty() ? "  none\n" : "    packets\n" + text;
 }

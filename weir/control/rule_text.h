@@ -18,13 +18,22 @@ struct RuleLine {
   std::vector<std::string> actions;
 };
 
-/// The valid rules, the most used first. The node runs or has run. Any thread.
-std::vector<RuleLine> rule_lines(Node& node);
+/// The most used of a node's rules, in that order.
+struct RuleLines {
+  std::vector<RuleLine> rules;
+  std::size_t total;  ///< that there are
+};
+
+/// The valid rules, at most `limit`. The node runs or has run. Any thread but a worker's.
+RuleLines rule_lines(Node& node, std::size_t limit = ~std::size_t{0});
 
 /// Names for descriptions of this node's rules.
 Names names_of(Node& node);
 
 /// For each rule its packets and actions, and on the lines below what it matches and its guards.
-std::string rules_text(Node& node);
+std::string rules_text(const RuleLines& lines);
+
+/// From the answer of a running node (/v1/rules).
+Result<RuleLines> read_rules(const std::string& json);
 
 }  // namespace weir

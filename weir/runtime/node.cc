@@ -150,8 +150,8 @@ Result<> Node::start() {
   }
   // More workers than processors: pinning would only make them wait for each other.
   const bool pin = options_.workers <= cpus.size();
-  started_ = SystemClock::read();
   ended_ = 0;
+  started_ = SystemClock::read();
   for (unsigned i = 0; i < workers_.size(); ++i) {
     workers_[i]->start(pin ? cpus[i] : -1);
   }
@@ -315,7 +315,9 @@ Summary Node::summary() const {
   state_->for_each_table([&](const TableBase& table) {
     summary.tables.push_back({table.name(), table.size(), table.capacity(), table.rejected()});
   });
-  summary.wall_ns = started_ == 0 ? 0 : (ended_ != 0 ? ended_ : SystemClock::read()) - started_;
+  const Nanoseconds started = started_.load();
+  const Nanoseconds ended = ended_.load();
+  summary.wall_ns = started == 0 ? 0 : (ended != 0 ? ended : SystemClock::read()) - started;
   return summary;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // One running instance: ports, graph, workers, state. Several may live in one process.
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -75,7 +76,7 @@ class Node {
   Result<UpdateReport> update(const std::function<void(Update&)>& change);
 
   /// A port that is down drops what is sent to it (port_down) and is not read. A port whose device cannot pass frames
-  /// is down whatever is said here.
+  /// is down whatever is said here. Any thread but a worker's, once the node was started.
   Result<> set_port_up(PortId port, bool up);
 
   /// Any thread.
@@ -110,8 +111,8 @@ class Node {
   std::atomic<bool> stop_{false};
   std::mutex port_states_;  // guards wanted_up and device_up of all ports
   Nanoseconds tended_ = 0;  // when the devices were looked at last
-  Nanoseconds started_ = 0;
-  Nanoseconds ended_ = 0;
+  std::atomic<Nanoseconds> started_{0};  // 0: not yet
+  std::atomic<Nanoseconds> ended_{0};    // 0: it runs
 };
 
 }  // namespace weir

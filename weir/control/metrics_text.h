@@ -1,0 +1,16 @@
+#pragma once
+// What a node has counted, for Prometheus.
+
+#include <string>
+
+#include <weir/runtime/summary.h>
+
+namespace weir {
+
+/// The text exposition format, version 0.0.4: metrics whose names begin with "weir_", in seconds, bytes and packets.
+/// Each carries the label node.
+std::string metrics_text(const Summary& summary, const std::string& node, const std::string& version);
+
+inline constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
+
+}  // namespace weir
