@@ -14,7 +14,7 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build build demo all test test-property test-mutants test-asan test-tsan bench fuzz \
+.PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan bench fuzz \
         format format-check lint install clean
 
 COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
@@ -29,11 +29,15 @@ setup:  ## Install the Debian packages Weir needs (scripts/packages.txt)
 setup-build:
 	@scripts/setup.sh build
 
+setup-peers:
+	@scripts/setup.sh build peers
+
 build: build/build.ninja  ## Build the weir command (build/weir) and the examples
 	@$(call COMPILE,build,cli/all examples/all)
 
-demo: build  ## A firewall and a switch on a capture of real traffic
+demo: setup-peers build  ## A firewall and a switch on a capture of real traffic; as root also live, between namespaces
 	@scripts/demo.sh
+	@scripts/demo-live.sh
 
 all: build/build.ninja
 	@$(call COMPILE,build)

@@ -94,6 +94,12 @@ Result<std::optional<ControlSocket>> control_socket(const NodeFile& file, const 
     return std::nullopt;
   }
   auto socket = ControlSocket::listen(said.empty() ? control_path(file.options.name) : std::filesystem::path(said));
+  if (!socket && said.empty() && file.options.name == NodeOptions().name) {
+    // Several nodes without a name may run at once.
+    if (auto numbered = ControlSocket::listen(control_path(fmt::format("{}-{}", file.options.name, ::getpid())))) {
+      return std::move(*numbered);
+    }
+  }
   if (!socket) {
     return std::unexpected(socket.error());
   }

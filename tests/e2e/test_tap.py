@@ -3,6 +3,7 @@
 import json
 import pathlib
 import signal
+import time
 
 import pytest
 from scapy.all import IP, TCP, PcapReader
@@ -178,3 +179,14 @@ def test_mistakes(weir, device, message):
     node = weir(f'weir: 1\nports: {{a: "{device}", b: "memory:"}}\nservices: {{l2_switch: {{}}}}\n')
     node.process.wait(20)
     assert node.process.returncode == 1 and message in node.text(), node.text()
+
+
+def test_an_interface_that_is_removed_is_a_port_that_is_down(weir, names):
+    tap = names("ta")
+    node = weir(f'weir: 1\nports: {{a: "tap:{tap}", b: "memory:rate=1000"}}\nservices: {{l2_switch: {{}}}}\n')
+    wait_for(lambda: exists(tap), "the tap is made")
+    check("ip", "link", "delete", tap)
+    wait_for(lambda: f"tap:{tap} was removed" in node.text(), "it is told")
+    time.sleep(0.1)  # the generator goes on
+    summary = node.stop()
+    assert "port_down" in [drop["reason"] for drop in summary["drops"]]

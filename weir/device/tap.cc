@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <weir/base/log.h>
 #include <weir/device/internal/option_reader.h>
 #include <weir/packet/segment.h>
 
@@ -194,6 +195,18 @@ Result<> TapDevice::bring_up() {
 
 DeviceTraits TapDevice::traits() const {
   return {.queues = static_cast<unsigned>(queues_.size()), .checksums = offload_, .segmentation = offload_};
+}
+
+bool TapDevice::tend() {
+  if (removed_) {
+    return false;
+  }
+  ifreq request{};
+  removed_ = ioctl(queues_.front()->file.get(), TUNGETIFF, &request) != 0;
+  if (removed_) {
+    log::warn("tap:{} was removed: its port is down until the node is started again", name_);
+  }
+  return !removed_;
 }
 
 int TapDevice::descriptor(unsigned queue) const { return queue < queues_.size() ? queues_[queue]->file.get() : -1; }

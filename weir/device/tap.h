@@ -15,7 +15,8 @@ DeviceKind tap_kind();
 
 /// An interface that the node makes (it goes with the node), or one that was made before with `ip tuntap add`. One
 /// queue a worker. With offloads the kernel hands over frames up to 64 KiB whose checksum and segmentation are left to
-/// whoever sends them on (virtio 1.2, section 5.1.6), and takes such frames.
+/// whoever sends them on (virtio 1.2, section 5.1.6), and takes such frames. An interface that somebody removes does
+/// not come back: its port is down until the node is started again.
 class TapDevice final : public Device {
  public:
   static Result<std::unique_ptr<Device>> make(const DeviceSpec& spec);
@@ -23,6 +24,7 @@ class TapDevice final : public Device {
 
   Result<> open(const DeviceContext& context) override;
   [[nodiscard]] DeviceTraits traits() const override;
+  bool tend() override;
   std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) override;
   std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) override;
   [[nodiscard]] int descriptor(unsigned queue) const override;
@@ -47,6 +49,7 @@ class TapDevice final : public Device {
   std::vector<std::unique_ptr<Queue>> queues_;
   Descriptor control_;      // for questions about the interface
   bool was_there_ = false;  // before this device was opened
+  bool removed_ = false;
   Before before_{};
 };
 

@@ -109,8 +109,8 @@ class Node {
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
-  std::mutex port_states_;  // guards wanted_up and device_up of all ports
-  Nanoseconds tended_ = 0;  // when the devices were looked at last
+  std::mutex port_states_;               // guards wanted_up and device_up of all ports
+  Nanoseconds tended_ = 0;               // when the devices were looked at last
   std::atomic<Nanoseconds> started_{0};  // 0: not yet
   std::atomic<Nanoseconds> ended_{0};    // 0: it runs
 };
