@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 build=$(realpath "${WEIR_BUILD:-build}")
 weir=$build/weir
 seconds=${WEIR_DEMO_SECONDS:-2}
+# From 10.77.0.2 to port 23 of 10.77.0.3, a TCP SYN.
+telnet_syn=02000000000302000000000208004500002800010000400666310a4d00020a4d00039c400017000000000000000050022000deec0000
 
 if ((EUID != 0)); then
   echo "The live part makes network namespaces: run make demo as root to see it."
@@ -91,6 +93,15 @@ title "What the firewall denies does not arrive: telnet to carol, UDP to port 44
 within bob timeout 1 bash -c 'exec 3<>/dev/tcp/10.77.0.3/23' 2>/dev/null && exit 1 || echo "telnet: no answer"
 within bob bash -c 'echo hello >/dev/udp/10.77.0.3/4444'
 echo "UDP: sent, and dropped (see below)"
+
+title "Why telnet is denied, by a packet like bob's; and the node, asked while it runs"
+show() {
+  printf '$ %s\n' "$*"
+  (cd "$out" && "${@/#weir/$weir}")
+}
+show weir trace live.yaml --port bob --packet "$telnet_syn"
+echo
+show weir show ports --node demo
 
 title "Round trip and rate through the node"
 echo "ping, 200 times:  $(rtt)"
