@@ -271,14 +271,13 @@ Summary Node::summary() const {
       for (std::size_t i = 0; i < drops.size(); ++i) {
         drops[i] += stats.drops[i].get();
       }
+      const auto hits =
+          worker->core() != nullptr ? worker->core()->cache().stage_hits() : std::array<std::uint64_t, 64>{};
       for (std::size_t i = 0; i < summary.stages.size(); ++i) {
         Summary::StageLine& line = summary.stages[i];
         line.decisions += stats.stages[i].decisions.get();
         line.decision_ns += stats.stages[i].decision_ns.get();
-        line.hits += line.packet_stage ? stats.stages[i].processed.get() : 0;
-        if (!line.packet_stage && worker->core() != nullptr) {
-          line.hits += worker->core()->cache().stage_hits(static_cast<unsigned>(i));
-        }
+        line.hits += line.packet_stage ? stats.stages[i].processed.get() : hits[std::min<std::size_t>(i, 63)];
       }
       summary.exact_hits += stats.exact_hits.get();
       summary.masked_hits += stats.masked_hits.get();

@@ -398,13 +398,13 @@ void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& 
   }
 }
 
-// What the packets stand for, in order, until the next call. Segments are packets of their own to the counters: they
-// are cloned from the one they replace.
-template <class Here>
-std::span<Packet*> Worker::segmented(std::span<Packet*> packets, Here here) {
+// The packets as the port's device takes them, in order, until the next call: checksums finished, segments cut where
+// the device does not. A segment is a packet of its own to the counters: a clone of the one it replaces.
+std::span<Packet*> Worker::finished_for(const Port& port, std::span<Packet*> packets) {
   segments_.clear();
   for (Packet* packet : packets) {
-    if (!here(packet)) {
+    // No device segments behind a tunnel's headers.
+    if (packet->offload.gso_size == 0 || (port.traits.segmentation && (packet->offload.gso_type & gso::tunnel) == 0)) {
       segments_.push_back(packet);
       continue;
     }
@@ -417,25 +417,28 @@ std::span<Packet*> Worker::segmented(std::span<Packet*> packets, Here here) {
       frames_.free(packet);
     }
   }
+  for (Packet* packet : segments_) {
+    if (!port.traits.checksums) {
+      edit::finish_checksum(*packet);
+    }
+  }
   return segments_;
 }
 
 void Worker::send() {
   outputs_.flush([this](PortId id, std::span<Packet*> packets) {
     Port& port = *shared_.ports[id.number];
-    // No device segments behind a tunnel's headers.
-    const bool device_segments = port.traits.segmentation;
-    const auto here = [&](const Packet* packet) {
-      return packet->offload.gso_size != 0 && (!device_segments || (packet->offload.gso_type & gso::tunnel) != 0);
-    };
-    if (std::ranges::any_of(packets, here)) [[unlikely]] {
-      packets = segmented(packets, here);
-    }
     std::uint64_t bytes = 0;
-    for (Packet* packet : packets) {
+    unsigned unfinished = 0;
+    for (const Packet* packet : packets) {
       bytes += packet->length;
-      if (packet->offload.flags != 0 && !port.traits.checksums) {
-        edit::finish_checksum(*packet);
+      unfinished |= packet->offload.flags | packet->offload.gso_size;
+    }
+    if (unfinished != 0) [[unlikely]] {
+      packets = finished_for(port, packets);
+      bytes = 0;
+      for (const Packet* packet : packets) {
+        bytes += packet->length;
       }
     }
     const std::size_t sent = port.device->transmit(number_, packets, frames_);

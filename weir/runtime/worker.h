@@ -108,8 +108,7 @@ class alignas(64) Worker {
   void hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   std::size_t room_to_hand_over() const;
   void send();
-  template <class Here>
-  std::span<Packet*> segmented(std::span<Packet*> packets, Here here);
+  std::span<Packet*> finished_for(const Port& port, std::span<Packet*> packets);
   void refill(Nanoseconds now);
   void sleep();
   Task<> watch(int descriptor);

@@ -197,10 +197,16 @@ void RuleCache::maintain(Nanoseconds now) {
   reclaim();
 }
 
-std::uint64_t RuleCache::stage_hits(unsigned stage) const {
-  std::uint64_t hits = stats_.stages[stage].hits.get();
+std::array<std::uint64_t, 64> RuleCache::stage_hits() const {
+  std::array<std::uint64_t, 64> hits{};
+  for (std::size_t stage = 0; stage < hits.size(); ++stage) {
+    hits[stage] = stats_.stages[stage].hits.get();  // of rules since removed
+  }
   for_each([&](const Key&, const Key&, const RuleBody& body) {
-    hits += (body.stages >> std::min(stage, 63U) & 1U) != 0 ? body.packets.get() : 0;
+    const std::uint64_t packets = body.packets.get();
+    for (std::uint64_t stages = body.stages; stages != 0; stages &= stages - 1) {
+      hits[static_cast<std::size_t>(std::countr_zero(stages))] += packets;
+    }
   });
   return hits;
 }

@@ -105,9 +105,10 @@ class RuleCache final : public RuleHolder {
   /// Between batches: removes rules found invalid, ages a few, takes back memory.
   void maintain(Nanoseconds now);
 
-  /// Packets of the valid rules in whose decision `stage` took part, beside those of rules since removed. Any thread
-  /// that keeps an epoch online.
-  [[nodiscard]] std::uint64_t stage_hits(unsigned stage) const;
+  /// By stage (63 stands for all beyond), packets of the rules in whose decision it took part. Reads every rule once:
+  /// the lines that a worker writes come over from its cache, and go back with its next packet. Any thread that keeps
+  /// an epoch online.
+  [[nodiscard]] std::array<std::uint64_t, 64> stage_hits() const;
 
   /// Rules unused for so long are removed.
   void set_idle_timeout(Nanoseconds timeout) { idle_timeout_ = timeout; }
