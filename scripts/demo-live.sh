@@ -15,6 +15,13 @@ if ((EUID != 0)); then
 fi
 
 id=$$
+try=weir-$id-try
+if ! { ip netns add "$try" && ip netns exec "$try" true; } 2>/dev/null; then
+  ip netns delete "$try" 2>/dev/null || true
+  echo "The live part needs network namespaces, which cannot be made here (in a container, run it privileged)."
+  exit 0
+fi
+ip netns delete "$try"
 hosts=(alice bob carol)
 out=$build/demo/live
 node=
