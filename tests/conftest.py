@@ -3,6 +3,7 @@ control sockets in a folder of their own."""
 
 import os
 import pathlib
+import subprocess
 import tempfile
 
 import pytest
@@ -29,3 +30,14 @@ def runtime_folder(monkeypatch):
     with tempfile.TemporaryDirectory(prefix="weir-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield pathlib.Path(folder)
+
+
+@pytest.fixture
+def weir(tmp_path):
+    """Runs weir in a folder of its own: weir("run", "node.yaml") -> CompletedProcess."""
+
+    def run(*arguments, **options):
+        options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path, **options}
+        return subprocess.run([os.environ["WEIR"], *map(str, arguments)], **options)
+
+    return run

@@ -1,25 +1,12 @@
 """What the tests of the command share."""
 
-import os
 import pathlib
 import shutil
 import struct
-import subprocess
 
 import pytest
 
 DEMO = pathlib.Path(__file__).parents[2] / "examples" / "demo"
-
-
-@pytest.fixture
-def weir(tmp_path):
-    """Runs weir in a folder of its own: weir("run", "node.yaml") -> CompletedProcess."""
-
-    def run(*arguments, **options):
-        options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path, **options}
-        return subprocess.run([os.environ["WEIR"], *map(str, arguments)], **options)
-
-    return run
 
 
 @pytest.fixture

@@ -106,15 +106,6 @@ def node(start):
     return start()
 
 
-@pytest.fixture
-def weir(tmp_path):
-    def run(*arguments, **options):
-        options = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path, **options}
-        return subprocess.run([os.environ["WEIR"], *map(str, arguments)], **options)
-
-    return run
-
-
 def read_all(client):
     """What comes until the node closes."""
     received = b""

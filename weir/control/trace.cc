@@ -4,7 +4,7 @@
 #include <weir/engine/core/core_executor.h>
 #include <weir/engine/engine.h>
 #include <weir/flow/describe.h>
-#include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 
 namespace weir {
 
@@ -175,11 +175,8 @@ TraceReport PacketTracer::trace(const TracedFrame& frame) {
     report.drops.emplace_back("no_frames: the frame is too long for the pool of a trace");
     return report;
   }
-  if (needs_pull_up(*packet)) {
-    parts.frames.pull_up(*packet, std::min(packet->length, Packet::header_bytes));
-  }
   Key key;
-  parse(*packet, key);
+  pull_up_and_parse(parts.frames, *packet, key);
   report.packet = headers_of(key, packet->length);
   std::array<std::uint64_t, max_reasons> before{};
   for (std::size_t i = 0; i < before.size(); ++i) {

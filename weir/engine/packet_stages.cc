@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 
 namespace weir {
 
@@ -44,7 +44,7 @@ bool PacketStages::run(std::span<Packet*> wave, std::span<Packet*> next, Nanosec
   return any;
 }
 
-void PacketStages::idle(Nanoseconds now, bool last) {
+void PacketStages::call(Nanoseconds now, bool last) {
   for (std::size_t stage = 0; stage < kept_.size(); ++stage) {
     if (kept_[stage].size() != 0) {
       process(stage, {}, {}, {}, now, last);
@@ -68,10 +68,7 @@ bool PacketStages::process(std::size_t stage, std::span<Packet*> packets, std::s
                            std::span<const std::uint8_t> places, Nanoseconds now, bool last) {
   for (Packet* packet : packets) {
     Key key;
-    if (needs_pull_up(*packet)) {
-      context_.frames.pull_up(*packet, std::min(packet->length, Packet::header_bytes));
-    }
-    parse(*packet, key);
+    pull_up_and_parse(context_.frames, *packet, key);
   }
   Batch batch(packets, context_.state, context_.worker, now, kept_[stage], ended_, last);
   context_.pipeline.stages[stage].packet->process(batch);

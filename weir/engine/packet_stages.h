@@ -21,13 +21,26 @@ class PacketStages {
   /// stands at its old place in `next`, its stage set. Whether any does.
   bool run(std::span<Packet*> wave, std::span<Packet*> next, Nanoseconds now);
 
-  /// Calls the stages that keep packets; `last`: for the last time, after which nothing is kept.
-  void idle(Nanoseconds now, bool last);
+  /// Calls the stages that keep packets, then `run_handed_back()`, which is to take packets back and run them.
+  template <class Run>
+  void idle(Nanoseconds now, Run run_handed_back) {
+    call(now, false);
+    run_handed_back();
+  }
+  /// The same for the last time: nothing is kept afterwards.
+  template <class Run>
+  void finish(Nanoseconds now, Run run_handed_back) {
+    do {
+      call(now, true);
+      run_handed_back();
+    } while (context_.stats.kept.get() != 0);  // by a stage behind another
+  }
 
   /// Moves packets that stages handed back to `out`, in order, their stage set; returns how many.
   std::size_t take_back(std::span<Packet*> out);
 
  private:
+  void call(Nanoseconds now, bool last);
   bool process(std::size_t stage, std::span<Packet*> packets, std::span<Packet*> next,
                std::span<const std::uint8_t> places, Nanoseconds now, bool last);
   /// Whether the packet goes on; if not, it was dropped.

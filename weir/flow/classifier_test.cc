@@ -120,14 +120,6 @@ Key random_key(Random& random) {
   return TestPacket(builder, static_cast<std::uint16_t>(random.below(3))).key;
 }
 
-// One bit in eight.
-std::uint64_t few_bits(Random& random) {
-  std::uint64_t bits = random();
-  bits &= random();
-  bits &= random();
-  return bits;
-}
-
 class ClassifierTest : public ::testing::Test {
  protected:
   // What the rule for `key` does, or -1.

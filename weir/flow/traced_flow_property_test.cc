@@ -343,14 +343,6 @@ bool applies(const Rule& rule, const TestPacket& packet) {
          std::ranges::all_of(rule.guards, [&](const Guard& guard) { return passes(guard, packet); });
 }
 
-// One bit in eight.
-std::uint64_t few_bits(Random& random) {
-  std::uint64_t bits = random();
-  bits &= random();
-  bits &= random();
-  return bits;
-}
-
 // A packet that the rule's match and guards should not tell from `packet`; mostly it is.
 TestPacket resembling(Random& random, const TestPacket& packet, const Rule& rule) {
   TestPacket result = rule.mask.layout != 0 ? packet : random_packet(random);

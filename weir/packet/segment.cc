@@ -7,6 +7,7 @@
 #include <weir/packet/ipv4.h>
 #include <weir/packet/ipv6.h>
 #include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 #include <weir/packet/tcp.h>
 #include <weir/packet/udp.h>
 
@@ -65,11 +66,8 @@ bool enter_tunnel(PacketCache& frames, Packet& packet, Plan& plan) {
   plan.outer_l4 = packet.l4;
   plan.outer_v6 = v6;
   PacketCache::pop_front(packet, plan.outer);
-  if (needs_pull_up(packet)) {
-    frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
-  }
   Key key;
-  parse(packet, key);
+  pull_up_and_parse(frames, packet, key);
   return true;
 }
 
@@ -185,11 +183,8 @@ void adapt(Packet& segment, const Plan& plan, std::uint32_t offset, std::uint32_
 }  // namespace
 
 Segmented segment(PacketCache& frames, Packet& packet, std::vector<Packet*>& out) {
-  if (needs_pull_up(packet)) {
-    frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
-  }
   Key key;
-  parse(packet, key);
+  pull_up_and_parse(frames, packet, key);
   Plan plan{};
   bool possible = true;
   if ((packet.offload.gso_type & gso::tunnel) != 0) {

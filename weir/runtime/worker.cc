@@ -11,7 +11,7 @@
 #include <weir/engine/reference/reference_executor.h>
 #include <weir/packet/edit.h>
 #include <weir/packet/flow_hash.h>
-#include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 #include <weir/packet/segment.h>
 
 namespace weir {
@@ -32,6 +32,14 @@ Nanoseconds thread_cpu_time() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<Nanoseconds>(t.tv_sec) * 1'000'000'000U + static_cast<Nanoseconds>(t.tv_nsec);
+}
+
+std::uint64_t bytes_of(std::span<Packet* const> packets) {
+  std::uint64_t bytes = 0;
+  for (const Packet* packet : packets) {
+    bytes += packet->length;
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -284,14 +292,10 @@ std::size_t Worker::poll(Source& source, std::size_t limit) {
   if (count == 0) {
     return 0;
   }
-  PortCounters& counters = source.port->counters[number_];
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    bytes += packets[i]->length;
-  }
-  counters.in_packets.add(count);
-  counters.in_bytes.add(bytes);
   const std::span<Packet*> batch(packets.data(), count);
+  PortCounters& counters = source.port->counters[number_];
+  counters.in_packets.add(count);
+  counters.in_bytes.add(bytes_of(batch));
   if (source.hand_over) {
     hand_over(source.id, batch, source.budget);
   } else {
@@ -371,11 +375,8 @@ void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& 
   std::uint64_t woken = 0;
   for (Packet* packet : packets) {
     packet->ingress = port.number;
-    if (needs_pull_up(*packet)) {
-      frames_.pull_up(*packet, std::min(packet->length, Packet::header_bytes));
-    }
     Key key;
-    parse(*packet, key);
+    pull_up_and_parse(frames_, *packet, key);
     const std::size_t owner = (flow_hash(key, shared_.state.seed()) >> 16U) % shared_.workers.size();
     if (owner == number_) {
       own[own_count++] = packet;
@@ -417,8 +418,8 @@ std::span<Packet*> Worker::finished_for(const Port& port, std::span<Packet*> pac
       frames_.free(packet);
     }
   }
-  for (Packet* packet : segments_) {
-    if (!port.traits.checksums) {
+  if (!port.traits.checksums) {
+    for (Packet* packet : segments_) {
       edit::finish_checksum(*packet);
     }
   }
@@ -436,10 +437,7 @@ void Worker::send() {
     }
     if (unfinished != 0) [[unlikely]] {
       packets = finished_for(port, packets);
-      bytes = 0;
-      for (const Packet* packet : packets) {
-        bytes += packet->length;
-      }
+      bytes = bytes_of(packets);
     }
     const std::size_t sent = port.device->transmit(number_, packets, frames_);
     for (Packet* packet : packets.subspan(sent)) {

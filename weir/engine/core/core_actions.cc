@@ -5,7 +5,7 @@
 #include <weir/engine/reject.h>
 #include <weir/packet/edit.h>
 #include <weir/packet/flow_hash.h>
-#include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 #include <weir/packet/vxlan.h>
 
 namespace weir {
@@ -153,10 +153,7 @@ bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
   PacketCache::pop_front(packet, packet.payload);
   packet.tunnel = 1;
   packet.vni = number;
-  if (needs_pull_up(packet)) {
-    context_.frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
-  }
-  parse(packet, key);
+  pull_up_and_parse(context_.frames, packet, key);
   if (!packet.layout.ip() || outer_ecn == 0) {
     return true;
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <weir/packet/edit.h>
-#include <weir/packet/parse.h>
+#include <weir/packet/pull_up.h>
 
 namespace weir {
 
@@ -54,18 +54,14 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
 }
 
 void CoreExecutor::idle(Nanoseconds now) {
-  packet_stages_.idle(now, false);
   DecisionBudget unlimited;
-  run_handed_back(now, unlimited);
+  packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
   cache_.maintain(now);
 }
 
 void CoreExecutor::finish(Nanoseconds now) {
-  do {
-    packet_stages_.idle(now, true);
-    DecisionBudget unlimited;
-    run_handed_back(now, unlimited);
-  } while (context_.stats.kept.get() != 0);  // by a stage behind another
+  DecisionBudget unlimited;
+  packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
@@ -133,11 +129,8 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
       __builtin_prefetch(wave_[place_[i + ahead]]->data);
     }
     Packet& packet = *wave_[place_[i]];
-    if (needs_pull_up(packet)) [[unlikely]] {
-      context_.frames.pull_up(packet, std::min(packet.length, Packet::header_bytes));
-    }
     Key& key = keys_[i];
-    parse(packet, key);
+    pull_up_and_parse(context_.frames, packet, key);
     key.ingress = packet.ingress;
     key.stage = packet.stage;
   }

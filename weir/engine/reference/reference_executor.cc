@@ -30,17 +30,13 @@ void ReferenceExecutor::process(PortId ingress, std::span<Packet*> packets, Nano
 }
 
 void ReferenceExecutor::idle(Nanoseconds now) {
-  packet_stages_.idle(now, false);
   DecisionBudget unlimited;
-  run_handed_back(now, unlimited);
+  packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
 }
 
 void ReferenceExecutor::finish(Nanoseconds now) {
-  do {
-    packet_stages_.idle(now, true);
-    DecisionBudget unlimited;
-    run_handed_back(now, unlimited);
-  } while (context_.stats.kept.get() != 0);  // by a stage behind another
+  DecisionBudget unlimited;
+  packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
 }
 
 void ReferenceExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {

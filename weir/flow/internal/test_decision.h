@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <weir/base/random.h>
 #include <weir/flow/stage.h>
 #include <weir/flow/traced_flow.h>
 #include <weir/packet/packet_builder.h>
@@ -150,5 +151,13 @@ class TestHolder final : public RuleHolder {
   State& state_;
   std::deque<TestRule> rules_;
 };
+
+/// A random word with one bit in eight set.
+inline std::uint64_t few_bits(Random& random) {
+  std::uint64_t bits = random();
+  bits &= random();
+  bits &= random();
+  return bits;
+}
 
 }  // namespace weir
