@@ -222,7 +222,7 @@ TEST(Node, APortGoesDownAndUpWithItsDevice) {
   node->graph().connect(*in, stage);
   node->graph().connect(*out, stage);
   ASSERT_TRUE(node->prepare());
-  auto& device = dynamic_cast<MemoryDevice&>(*node->ports()[in->number]->device);
+  auto& device = dynamic_cast<MemoryDevice&>(*node->port(*in).device);
   const auto sent = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the node looks at devices every millisecond
     const std::uint64_t before = node->summary().ports[out->number].out_packets;

@@ -17,6 +17,8 @@ struct PortOptions {
   PortRole role = PortRole::host;
   std::map<std::string, std::string> labels;
   std::vector<std::pair<IpAddress, IpPrefix>> addresses;  ///< the node's own on this port
+
+  bool operator==(const PortOptions&) const = default;
 };
 
 /// What one worker counts at one port.

@@ -12,6 +12,9 @@ namespace weir {
 struct CoreOptions {
   std::uint32_t rule_cache = 65'536;          ///< rules; 0: every packet is decided
   std::size_t masks = RuleCache::mask_limit;  ///< 2 to RuleCache::mask_limit
+  /// Changes nothing but its own outputs and stats: nothing is learned, counted or metered, and a packet that comes to
+  /// a packet stage is dropped (not_tried). Without a rule cache.
+  bool dry = false;
 };
 
 class CoreExecutor final : public Executor {
@@ -59,6 +62,7 @@ class CoreExecutor final : public Executor {
   PacketStages packet_stages_;
   Program scratch_;  // of a decision that is not kept
   bool caching_;
+  bool dry_;
 
   // The wave at hand, by place. Places are those of the batch, so that order survives recirculation.
   std::size_t count_ = 0;
