@@ -129,8 +129,12 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   if (!link) {
     return std::unexpected(link.error());
   }
-  for (const std::string& line : undo_left_offloads()) {
+  const UndoneOffloads undone = undo_left_offloads();
+  for (const std::string& line : undone.done) {
     log::info("{}", line);
+  }
+  for (const std::string& line : undone.failed) {
+    log::warn("{}", line);
   }
   for (unsigned worker = 0; worker < context.workers; ++worker) {
     senders_.push_back(std::make_unique<Gate>());
