@@ -15,6 +15,7 @@
 
 #include <weir/base/nearest.h>
 #include <weir/control/internal/interface_findings.h>
+#include <weir/control/privileges.h>
 
 #ifndef AF_XDP
 #define AF_XDP 44
@@ -127,20 +128,14 @@ class Examination {
     if (!needs_interfaces()) {
       return;
     }
-    struct Need {
-      unsigned number;
-      const char* name;
-      bool xdp_only;
-    };
-    static constexpr Need needs[] = {
-        {CAP_NET_ADMIN, "CAP_NET_ADMIN", false}, {CAP_NET_RAW, "CAP_NET_RAW", true}, {CAP_BPF, "CAP_BPF", true}};
     std::vector<std::string> missing;
-    for (const Need& need : needs) {
-      const bool has = (machine_.capabilities >> need.number & 1U) != 0 ||
+    for (const Privilege& needed : interface_privileges()) {
+      const bool has = machine_.capabilities.has(needed.number) ||
                        // Before CAP_BPF there was CAP_SYS_ADMIN, which still includes it.
-                       (need.number == CAP_BPF && (machine_.capabilities >> CAP_SYS_ADMIN & 1U) != 0);
-      if (!has && (!need.xdp_only || wanted("xdp"))) {
-        missing.emplace_back(need.name);
+                       (needed.number == CAP_BPF && machine_.capabilities.has(CAP_SYS_ADMIN));
+      const bool tap_needs = needed.number == CAP_NET_ADMIN;
+      if (!has && needed.number != CAP_IPC_LOCK && (tap_needs || wanted("xdp"))) {
+        missing.emplace_back(needed.name);
       }
     }
     if (missing.empty()) {
@@ -158,7 +153,7 @@ class Examination {
     const std::uint64_t ports = file_ != nullptr ? ports_of_.at("xdp").size() : 1;
     const std::uint64_t needed =
         (file_ != nullptr ? file_->options.frames : NodeOptions().frames) * frame_bytes * ports;
-    if ((machine_.capabilities >> CAP_IPC_LOCK & 1U) != 0 || machine_.locked_memory >= needed) {
+    if (machine_.capabilities.has(CAP_IPC_LOCK) || machine_.locked_memory >= needed) {
       good("locked memory", fmt::format("enough for {} MiB of frames", needed >> 20U));
     } else {
       add(if_wanted(), "locked memory",
@@ -336,7 +331,8 @@ Machine Machine::here() {
   }
   if (const auto status = machine.read("proc/self/status")) {
     const std::size_t at = status->find("CapEff:");
-    machine.capabilities = at == std::string::npos ? 0 : std::strtoull(status->c_str() + at + 7, nullptr, 16);
+    machine.capabilities =
+        Capabilities(at == std::string::npos ? 0 : std::strtoull(status->c_str() + at + 7, nullptr, 16));
   }
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <weir/base/capabilities.h>
 #include <weir/control/control_socket.h>
 #include <weir/control/leftovers.h>
 #include <weir/control/node_file.h>
@@ -20,7 +21,7 @@ namespace weir {
 struct Machine {
   std::filesystem::path root = "/";  ///< whose /proc, /sys and /dev are read
   bool af_xdp = true;                ///< the kernel makes such sockets
-  std::uint64_t capabilities = 0;    ///< effective, a bit each (capabilities(7))
+  Capabilities capabilities;         ///< effective
   std::uint64_t locked_memory = 0;   ///< bytes that may be locked
   unsigned processors = 1;           ///< that this process may use
 

@@ -16,7 +16,7 @@ class DoctorTest : public ::testing::Test {
   DoctorTest() {
     std::string name = (std::filesystem::temp_directory_path() / "weir-doctor-XXXXXX").string();
     machine_.root = mkdtemp(name.data());
-    machine_.capabilities = ~std::uint64_t{0};
+    machine_.capabilities = Capabilities(~std::uint64_t{0});
     machine_.locked_memory = ~std::uint64_t{0};
     machine_.processors = 4;
     write("proc/sys/kernel/osrelease", "6.18.0");
@@ -92,10 +92,10 @@ TEST_F(DoctorTest, NamesEachFaultAndItsRemedy) {
             Kind::advice, "6.6 or later"},
            {"no AF_XDP", [](Machine& m) { m.af_xdp = false; }, "", "", "AF_XDP", Kind::problem, "CONFIG_XDP_SOCKETS"},
            {"no compiler", nothing, "proc/sys/net/core/bpf_jit_enable", "0", "BPF compiler", Kind::advice, "=1"},
-           {"no privileges", [](Machine& m) { m.capabilities = 0; }, "", "", "privileges", Kind::problem, "as root"},
+           {"no privileges", [](Machine& m) { m.capabilities = {}; }, "", "", "privileges", Kind::problem, "as root"},
            {"little memory",
             [](Machine& m) {
-              m.capabilities &= ~(std::uint64_t{1} << 14U);
+              m.capabilities = m.capabilities & Capabilities(~(std::uint64_t{1} << 14U));
               m.locked_memory = 8 << 20U;
             },
             "", "", "locked memory", Kind::problem, "ulimit -l"},
@@ -141,7 +141,7 @@ TEST_F(DoctorTest, AnInterfaceThatIsNotThereHasANeighbour) {
 
 TEST_F(DoctorTest, WhatAFileDoesNotUseIsNoProblem) {
   machine_.af_xdp = false;
-  machine_.capabilities = 0;
+  machine_.capabilities = {};
   std::filesystem::remove(machine_.root / "dev/net/tun");
   port("memory:");
   for (const Finding& finding : examine(machine_, &file_)) {

@@ -118,4 +118,10 @@ Result<std::optional<InterfaceState>> look_at_interface(const std::string& name)
   return state;
 }
 
+bool is_veth(const std::string& name) {
+  auto netlink = Netlink::open();
+  const auto link = netlink ? netlink->link(name) : Result<std::optional<Link>>();
+  return link && *link && (*link)->kind == "veth";
+}
+
 }  // namespace weir

@@ -33,4 +33,7 @@ struct InterfaceState {
 /// such Ethernet interface. What this process may not see is left out.
 Result<std::optional<InterfaceState>> look_at_interface(const std::string& name);
 
+/// Whether `name` is one end of a veth pair; false if there is no such interface.
+bool is_veth(const std::string& name);
+
 }  // namespace weir
