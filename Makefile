@@ -3,6 +3,7 @@
 JOBS    ?= $(shell nproc)
 SECONDS ?= 300
 PACKETS ?= 1000000
+ROUNDS  ?= 20
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -14,8 +15,8 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan bench fuzz \
-        format format-check lint install clean
+.PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan endurance \
+        bench fuzz format format-check lint install clean
 
 COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
 CTEST   = ctest --test-dir $(1) --output-on-failure --no-tests=error --output-junit results.xml -j $(JOBS)
@@ -58,6 +59,9 @@ test-asan: setup build-asan/build.ninja  ## All tests under AddressSanitizer and
 test-tsan: setup build-tsan/build.ninja  ## All tests under ThreadSanitizer (clang)
 	@$(call COMPILE,build-tsan)
 	@$(call CTEST,build-tsan)
+
+endurance: setup all  ## As root: kill a node under traffic ROUNDS (20) times; nothing of it may stay
+	@WEIR_ENDURANCE=$(ROUNDS) PYTEST_ADDOPTS=-s ctest --test-dir build --verbose --no-tests=error -R '^e2e\.endurance$$'
 
 bench: build/build.ninja  ## Run the benchmarks
 	@$(call COMPILE,build,bench/all)
