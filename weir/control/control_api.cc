@@ -115,7 +115,7 @@ constexpr std::string_view port_prefix = "/v1/ports/";
 
 /// Whether the port is to be up, from {"up": true}.
 std::optional<bool> wanted_state(const HttpRequest& request) {
-  const Json json = Json::parse(request.body, nullptr, false);
+  const Json json = read_json(request.body);
   if (!json.is_object() || json.size() != 1 || !json.contains("up") || !json["up"].is_boolean()) {
     return std::nullopt;
   }
