@@ -113,6 +113,7 @@ class alignas(64) Worker {
   void sleep();
   Task<> watch(int descriptor);
   void account_time();
+  void want_wake_ups(bool wanted);
 
   WorkerShared& shared_;
   unsigned number_;
@@ -132,6 +133,8 @@ class alignas(64) Worker {
   Nanoseconds now_ = 0;  ///< of the round
   Nanoseconds refilled_ = 0;
   bool all_descriptors_ = true;
+  bool wakes_wanted_ = true;   ///< devices wake it when it sleeps
+  unsigned rounds_awake_ = 0;  ///< since it slept, or told devices whether to wake it
 
   std::thread thread_;
   std::atomic<bool> stop_{false};
