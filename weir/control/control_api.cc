@@ -64,6 +64,8 @@ Json port_states(const Node& node) {
     ports[i]["role"] = options.role == PortRole::uplink ? "uplink" : "host";
     ports[i]["labels"] = options.labels;
     ports[i]["addresses"] = addresses_json(options);
+    ports[i]["mac"] = node.port_table().ports[i].mac.to_string();
+    ports[i]["mtu"] = node.port_table().ports[i].mtu;
   }
   return ports;
 }

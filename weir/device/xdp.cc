@@ -93,6 +93,8 @@ XdpDevice::XdpDevice(const XdpConfig& config) : config_(std::make_unique<XdpConf
 
 XdpDevice::~XdpDevice() { release(); }
 
+std::string XdpDevice::interface() const { return config_->interface; }
+
 std::string XdpDevice::name() const { return "xdp:" + config_->interface; }
 
 Result<std::unique_ptr<Device>> XdpDevice::make(const DeviceSpec& spec) {
@@ -119,7 +121,7 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   pool_ = &context.pool;
   clock_ = &context.clock;
   for (auto* netlink : {&netlink_, &watch_}) {
-    auto opened = Netlink::open(netlink == &watch_);
+    auto opened = Netlink::open(netlink == &watch_ ? Netlink::Watch::links : Netlink::Watch::nothing);
     if (!opened) {
       return std::unexpected(opened.error());
     }
@@ -129,6 +131,8 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   if (!link) {
     return std::unexpected(link.error());
   }
+  mac_ = link->mac;
+  mtu_ = link->mtu;
   for (const std::string& line : undo_left_offloads()) {
     log::info("{}", line);
   }

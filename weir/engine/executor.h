@@ -40,6 +40,8 @@ struct WorkerStats {
   OwnedCounter revoked;        ///< rules found invalid
   OwnedCounter hints_evicted;  ///< entries of the exact-match cache that made room for others
   OwnedCounter kept;           ///< packets that packet stages keep now
+  OwnedCounter consumed;       ///< packets that were for the node itself, which took them
+  OwnedCounter waiting;        ///< packets that wait for a neighbour's Ethernet address now
 
   void drop(ReasonId reason) { drops[reason].add(); }
 };

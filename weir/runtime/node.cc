@@ -15,6 +15,20 @@ void show_state(const Port& port, PortTable::Port& entry) {
   entry.up.store(port.wanted_up && port.device_up, std::memory_order_release);
 }
 
+// An address that no maker gave out (IEEE 802, clause 8.4), the same each time a node of this name and seed starts.
+MacAddress made_up_mac(const std::string& port, const NodeOptions& options) {
+  MacAddress mac;
+  std::uint64_t bits = hash_value(port, hash_value(options.name, options.seed));
+  for (std::uint8_t& byte : mac.bytes) {
+    byte = static_cast<std::uint8_t>(bits);
+    bits >>= 8U;
+  }
+  constexpr std::uint8_t local = 2;
+  constexpr std::uint8_t group = 1;
+  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] | local) & ~group);
+  return mac;
+}
+
 }  // namespace
 
 Node::Node(NodeOptions options)
@@ -88,8 +102,11 @@ Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, 
   const PortId id{static_cast<std::uint16_t>(ports_.size())};
   PortTable::Port& entry = port_table_.ports[id.number];
   entry.name = port->name;
+  const auto mac = port->options.mac ? port->options.mac : port->device->mac();
+  entry.mac = mac.value_or(made_up_mac(port->name, options_));
+  entry.mtu = port->options.mtu.value_or(port->device->mtu().value_or(entry.mtu));
   for (const auto& [address, network] : port->options.addresses) {
-    entry.addresses.push_back(address);
+    entry.addresses.push_back({address, network});
   }
   entry.up.store(port->device_up, std::memory_order_relaxed);
   ports_.push_back(std::move(port));
@@ -293,6 +310,7 @@ Summary Node::summary() const {
       summary.hints_evicted += stats.hints_evicted.get();
       summary.cloned += stats.cloned.get();
       summary.originated += stats.originated.get();
+      summary.consumed += stats.consumed.get();
       summary.held += worker->held();
       summary.workers.push_back({worker->cpu_time(), worker->wall_time()});
       if (worker->core() != nullptr) {

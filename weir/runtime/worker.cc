@@ -25,7 +25,7 @@ constexpr std::size_t pressed_batch = 4;                  // packets at once of 
 constexpr unsigned most_deferred_rounds = 64;             // that such a port waits for others to catch up
 constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
-constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
+constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage or the host waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
 
 Nanoseconds thread_cpu_time() {
@@ -182,9 +182,9 @@ void Worker::thread_main() {
 }
 
 void Worker::sleep() {
-  const Nanoseconds longest = stats_.kept.get() != 0 ? longest_sleep_with_kept
-                              : all_descriptors_     ? longest_sleep
-                                                     : longest_blind_sleep;
+  const Nanoseconds longest = stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
+                              : all_descriptors_                            ? longest_sleep
+                                                                            : longest_blind_sleep;
   reader_.offline();
   sleeping_.store(true, std::memory_order_seq_cst);
   const bool waiting = std::ranges::any_of(inbound_, [](const auto& ring) { return !ring->empty(); });
@@ -216,7 +216,7 @@ bool Worker::finished() const {
 }
 
 std::size_t Worker::held() const {
-  std::size_t packets = stats_.kept.get();
+  std::size_t packets = stats_.kept.get() + stats_.waiting.get();
   for (const auto& ring : inbound_) {
     packets += ring->size();
   }

@@ -20,6 +20,7 @@ CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
       cache_(context.state, context.stats, options.rule_cache == 0 ? 64 : options.rule_cache, options.masks),
       flow_(context.state, context.pipeline),
       packet_stages_(context),
+      host_(context),
       caching_(options.rule_cache != 0) {}
 
 void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) {
@@ -55,17 +56,20 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
 
 void CoreExecutor::idle(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
   cache_.maintain(now);
 }
 
 void CoreExecutor::finish(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
+  host_.finish();
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
-  while ((count_ = packet_stages_.take_back(wave_)) != 0) {
+  while ((count_ = packet_stages_.take_back(wave_)) != 0 || (count_ = host_.take_back(wave_)) != 0) {
     run_waves(now, budget);
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include <weir/engine/core/rule_cache.h>
+#include <weir/engine/host/host.h>
 #include <weir/engine/packet_stages.h>
 #include <weir/flow/traced_flow.h>
 
@@ -57,6 +58,7 @@ class CoreExecutor final : public Executor {
   RuleCache cache_;
   TracedFlow flow_;
   PacketStages packet_stages_;
+  Host host_;
   Program scratch_;  // of a decision that is not kept
   bool caching_;
 
