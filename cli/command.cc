@@ -8,6 +8,8 @@
 #include <examples/services.h>
 #include <unistd.h>
 
+#include <weir/service/router/router.h>
+
 namespace weir::cli {
 
 namespace {
@@ -39,6 +41,7 @@ CLI::App& subcommand(CLI::App& app, const std::string& name, const std::string& 
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
+  registry.add(router());
   return registry;
 }
 
