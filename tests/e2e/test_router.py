@@ -55,7 +55,8 @@ class Routed:
             network.on(host, "ip", "-6", "address", "add", f"fd00:{number}::10/64", "dev", "eth0", "nodad")
             network.on(host, "ip", "route", "add", "default", "via", f"10.{number}.0.1")
             network.on(host, "ip", "-6", "route", "add", "default", "via", f"fd00:{number}::1")
-        (folder / "node.yaml").write_text(ROUTER % settings)
+        self.control = folder / "control"
+        (folder / "node.yaml").write_text(ROUTER % settings + f"control: {self.control}\n")
         self.log_path = folder / "weir.log"
         with open(self.log_path, "w") as log:
             self.process = network.start_weir("node", "run", folder / "node.yaml", "--json", stdout=subprocess.PIPE,
@@ -65,6 +66,9 @@ class Routed:
 
     def log(self):
         return self.log_path.read_text()
+
+    def weir(self, *arguments):
+        return self.network.on("node", os.environ["WEIR"], *arguments, "--control", self.control)
 
     def ping(self, host, *arguments):
         return self.network.on(host, "ping", "-n", "-c", "1", "-W", "5", *arguments, check=False)
@@ -135,4 +139,33 @@ def test_a_host_with_a_new_ethernet_address_is_found_again(network, tmp_path):
     network.on("bob", "sysctl", "-qw", "net.ipv4.conf.eth0.arp_notify=1")
     network.on("bob", "ip", "link", "set", "eth0", "address", "02:00:00:00:00:99")
     until(lambda: routed.ping("alice", "-W", "1", "10.2.0.10").returncode == 0, "bob answers", 20)
+    routed.stop()
+
+
+def test_routes_of_the_kernel_count_too(network, tmp_path):
+    routed = Routed(network, tmp_path, "{kernel_routes: true, routes: {10.8.0.0/16: blackhole}}")
+    for address in ("10.9.0.1/32", "10.8.0.1/32"):
+        network.on("bob", "ip", "address", "add", address, "dev", "lo")
+    network.on("bob", "ip", "link", "set", "lo", "up")
+    assert "Destination Net Unreachable" in routed.ping("alice", "10.9.0.1").stdout
+    for route in ("10.9.0.0/16", "10.8.0.0/16"):
+        network.on("node", "ip", "route", "add", route, "via", "10.2.0.10", "dev", "right0", "onlink")
+    until(lambda: routed.ping("alice", "-W", "1", "10.9.0.1").returncode == 0, "the route is taken over")
+    assert routed.ping("alice", "-W", "1", "10.8.0.1").returncode != 0, "static routes come first"
+    network.on("node", "ip", "route", "del", "10.9.0.0/16")
+    until(lambda: "Net Unreachable" in routed.ping("alice", "-W", "1", "10.9.0.1").stdout, "the route is given up")
+    routed.stop()
+
+
+def test_routes_change_while_it_runs(network, tmp_path):
+    routed = Routed(network, tmp_path)
+    network.on("bob", "ip", "address", "add", "10.9.0.1/32", "dev", "lo")
+    network.on("bob", "ip", "link", "set", "lo", "up")
+    assert routed.ping("alice", "10.9.0.1").returncode != 0
+    settings = "{routes: {default: {via: 10.2.0.10}}}"
+    (tmp_path / "node.yaml").write_text(ROUTER % settings + f"control: {routed.control}\n")
+    routed.weir("apply", tmp_path / "node.yaml")
+    routed.reaches("alice", "10.9.0.1")
+    shown = json.loads(routed.weir("show", "ports", "--json").stdout)["ports"]
+    assert shown[0]["mac"] == "02:00:00:00:aa:01" and shown[1]["mtu"] == 1500
     routed.stop()

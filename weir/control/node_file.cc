@@ -225,21 +225,6 @@ void read_chains(const Config& config, NodeFile& file, std::span<const Config::E
   }
 }
 
-/// Puts the services into the order in which chains name them, and leaves out those that none does.
-void keep_used(NodeFile& file) {
-  std::vector<NodeFile::ServiceEntry> used;
-  std::map<std::size_t, std::size_t> places;
-  for (NodeFile::ChainEntry& chain : file.chains) {
-    for (std::size_t& service : chain.services) {
-      if (const auto [place, fresh] = places.try_emplace(service, used.size()); fresh) {
-        used.push_back(file.services[service]);
-      }
-      service = places[service];
-    }
-  }
-  file.services = std::move(used);
-}
-
 void read_services(const Config& config, NodeFile& file, const ServiceRegistry& registry, Errors& errors) {
   const auto services = errors.take(config.get("services").map("a map of services, NAME: {SETTING: VALUE}"));
   for (const Config::Entry& entry : services) {
@@ -249,15 +234,12 @@ void read_services(const Config& config, NodeFile& file, const ServiceRegistry& 
       continue;
     }
     file.services.push_back({*kind, entry.key, entry.value});
-    errors.take(check_settings(**kind, entry.value));
+    errors.take(check_settings((*kind)->name, (*kind)->settings, entry.value));
   }
   if (services.empty() && errors.empty()) {
     errors.take(config.error("no services; nothing would handle the packets. Write services: {{l2_switch: {{}}}}"));
   }
   read_chains(config, file, services, errors);
-  if (errors.empty()) {
-    keep_used(file);
-  }
 }
 
 Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, const ServiceRegistry& registry) {
@@ -272,7 +254,7 @@ Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, c
     return entries->front().value.error("schema version {}, and this weir knows version 1",
                                         entries->front().value.found());
   }
-  NodeFile file{.folder = std::move(folder)};
+  NodeFile file{.registry = &registry, .folder = std::move(folder)};
   Errors errors;
   errors.take(config.check_keys(keys));
   NodeOptions& options = file.options;

@@ -77,6 +77,8 @@ class Executor {
 
   /// Between batches: housekeeping; packet stages hand back packets whose time has come. What leaves is in the outputs.
   virtual void idle(Nanoseconds now) = 0;
+  /// The port goes: what waits there for a neighbour, or came in by it and waits, is dropped (port_down).
+  virtual void forget(PortId port) = 0;
   /// Instead of `idle`, when nothing more will come: packet stages keep no packet any longer.
   virtual void finish(Nanoseconds now) = 0;
 };

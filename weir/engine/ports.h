@@ -21,7 +21,8 @@ struct PortAddress {
   bool operator==(const PortAddress&) const = default;
 };
 
-/// The ports of a node, by number. Filled before workers see the number; `up` changes while they run.
+/// The ports of a node, by number. `up` changes while workers run; the rest only while it is false and they have passed
+/// since: a number may be taken again by another port. `count` is above all numbers ever taken.
 struct PortTable {
   struct Port {
     std::atomic<bool> up{false};

@@ -150,6 +150,9 @@ class Flow {
     }
     const T& value = versioned.value_.read();
     depend(dependency);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->consulted(versioned.name());
+    }
     return value;
   }
 
@@ -165,7 +168,7 @@ class Flow {
   /// Notes that `key` was seen with `value`. An entry that is there has its age renewed, by each packet of this flow.
   template <class K, class V>
   Learned learn(Table<K, V>& table, const std::type_identity_t<K>& key, const std::type_identity_t<V>& value) {
-    const auto learned = table.learn(key, value, now());
+    const auto learned = dry_ ? table.would_learn(key, value) : table.learn(key, value, now());
     if (learned.outcome == Learned::added || learned.outcome == Learned::moved) {
       took_effect();
     }
@@ -267,6 +270,7 @@ class Flow {
   }
 
   TraceObserver* observer_ = nullptr;
+  bool dry_ = false;  ///< nothing is learned: it is only said what would be
 
  private:
   template <class V>

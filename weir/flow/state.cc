@@ -15,6 +15,21 @@ Group& State::group(std::string name) {
   return groups_.emplace_back(std::move(name), static_cast<std::uint16_t>(groups_.size()), epochs_);
 }
 
+std::shared_ptr<Counter> State::temporary_counter(std::string name) {
+  const std::lock_guard guard(mutex_);
+  if (temporary_counters_.size() >= look_through_at_) {
+    std::erase_if(temporary_counters_, [](const auto& other) { return other.second.expired(); });
+    look_through_at_ = std::max<std::size_t>(64, 2 * temporary_counters_.size());
+  }
+  auto& known = temporary_counters_[name];
+  auto counter = known.lock();
+  if (counter == nullptr) {
+    counter = std::make_shared<Counter>(std::move(name));
+    known = counter;
+  }
+  return counter;
+}
+
 Group* State::find_group(std::uint16_t id) const {
   const std::lock_guard guard(mutex_);
   return id < groups_.size() ? const_cast<Group*>(&groups_[id]) : nullptr;

@@ -24,6 +24,8 @@ class TracedFlow final : public Flow {
 
   /// Told of everything that decisions look at, until it is replaced; nullptr: nobody.
   void set_observer(TraceObserver* observer) { observer_ = observer; }
+  /// Decisions change no state from now on; what they would learn, they say they have.
+  void set_dry() { dry_ = true; }
 
   PortId ingress() override;
   bool decrement_ttl() override;

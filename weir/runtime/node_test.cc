@@ -222,7 +222,7 @@ TEST(Node, APortGoesDownAndUpWithItsDevice) {
   node->graph().connect(*in, stage);
   node->graph().connect(*out, stage);
   ASSERT_TRUE(node->prepare());
-  auto& device = dynamic_cast<MemoryDevice&>(*node->ports()[in->number]->device);
+  auto& device = dynamic_cast<MemoryDevice&>(*node->port(*in).device);
   const auto sent = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the node looks at devices every millisecond
     const std::uint64_t before = node->summary().ports[out->number].out_packets;
@@ -331,16 +331,15 @@ TEST(Node, EveryPortHasAnEthernetAddress) {
   EXPECT_NE(macs({.name = "other"})[0], first[0]);
 }
 
-// A packet waits on one worker, and the other one hears the answer.
-TEST(Node, AWorkerHearsWhatAnotherAskedFor) {
-  auto node = make_node({.workers = 2});
-  std::array<MemoryDevice*, 2> devices{};
+// Two ports, of which the first one's packets wait for a neighbour behind the second.
+std::unique_ptr<Node> waiting_node(unsigned workers, std::array<MemoryDevice*, 2>& devices) {
+  auto node = make_node({.workers = workers});
   for (unsigned i = 0; i < 2; ++i) {
     auto device = std::move(*MemoryDevice::make(*DeviceSpec::parse("memory:record=8")));
     devices[i] = static_cast<MemoryDevice*>(device.get());
     PortOptions options{.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(i)}}};
     options.addresses.push_back(*IpPrefix::parse_interface(i == 0 ? "10.1.0.1/24" : "10.2.0.1/24"));
-    ASSERT_TRUE(node->add_port(i == 0 ? "a" : "b", std::move(device), std::move(options)));
+    EXPECT_TRUE(node->add_port(i == 0 ? "a" : "b", std::move(device), std::move(options)));
   }
   const auto& stage = node->graph().stage("route", [](Flow& flow) {
     const IpAddress next = Ipv4Address{{10, 2, 0, 10}};
@@ -351,10 +350,30 @@ TEST(Node, AWorkerHearsWhatAnotherAskedFor) {
   });
   node->graph().connect(PortId{0}, stage);
   node->graph().connect(PortId{1}, stage);
-  ASSERT_TRUE(node->prepare());
+  EXPECT_TRUE(node->prepare());
   devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(1, 2).bytes(), 0);
   node->poll_once();
   EXPECT_EQ(node->summary().held, 1U);
+  return node;
+}
+
+TEST(Node, PacketsThatWaitGoWithTheirPorts) {
+  for (const std::uint16_t removed : {0, 1}) {  // where it came from, and where it was to go
+    std::array<MemoryDevice*, 2> devices{};
+    const auto node = waiting_node(1, devices);
+    ASSERT_TRUE(node->remove_port(PortId{removed}));
+    const Summary summary = node->summary();
+    EXPECT_EQ(summary.held, 0U);
+    ASSERT_EQ(summary.drops.size(), 1U);
+    EXPECT_EQ(summary.drops[0].reason, "port_down");
+    node->poll_once();
+  }
+}
+
+// A packet waits on one worker, and the other one hears the answer.
+TEST(Node, AWorkerHearsWhatAnotherAskedFor) {
+  std::array<MemoryDevice*, 2> devices{};
+  const auto node = waiting_node(2, devices);
   devices[1]->inject(PacketBuilder()
                          .eth("02:00:00:00:00:0a", "02:00:00:00:00:01")
                          .arp(2, "02:00:00:00:00:0a", "10.2.0.10", "02:00:00:00:00:01", "10.2.0.1")

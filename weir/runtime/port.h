@@ -20,6 +20,8 @@ struct PortOptions {
   std::vector<std::pair<IpAddress, IpPrefix>> addresses;  ///< the node's own on this port
   std::optional<MacAddress> mac;                          ///< nothing: the device's own, or one made from names
   std::optional<std::uint32_t> mtu;                       ///< bytes of an L3 packet; nothing: the device's, or 1500
+
+  bool operator==(const PortOptions&) const = default;
 };
 
 /// What one worker counts at one port.

@@ -43,6 +43,7 @@ struct Summary {
   };
 
   std::vector<PortLine> ports;
+  PortLine removed_ports{};  ///< sums over the ports that are there no more; without a name
   std::vector<StageLine> stages;
   std::vector<DropLine> drops;  ///< those that occurred, most first
   std::vector<WorkerLine> workers;
@@ -58,14 +59,14 @@ struct Summary {
   std::uint64_t wall_ns = 0;  ///< since the workers started
 
   [[nodiscard]] std::uint64_t in_packets() const {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = removed_ports.in_packets;
     for (const PortLine& port : ports) {
       sum += port.in_packets;
     }
     return sum;
   }
   [[nodiscard]] std::uint64_t out_packets() const {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = removed_ports.out_packets;
     for (const PortLine& port : ports) {
       sum += port.out_packets;
     }

@@ -220,7 +220,7 @@ void CoreExecutor::emit(std::uint32_t port, Packet* packet) {
   if (!context_.ports.known(port)) [[unlikely]] {
     return drop(packet, drop::port_unknown);
   }
-  if (!context_.ports.ports[port].up.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (!context_.ports.ports[port].up.load(std::memory_order_acquire)) [[unlikely]] {
     return drop(packet, drop::port_down);
   }
   context_.outputs.push(port, packet);

@@ -29,6 +29,8 @@ class Host {
   }
   /// Between batches: asks, asks again, gives up. What leaves is in the outputs.
   void idle(Nanoseconds now) { resolver_.idle(now); }
+  /// See Executor::forget.
+  void forget(PortId port) { resolver_.forget(port); }
   /// Nothing more will come: drops what waits.
   void finish() { resolver_.finish(); }
   /// Moves packets whose neighbour is known to `out`, in order, to be run again at their stage; returns how many.

@@ -168,7 +168,7 @@ void Resolver::release(Known::value_type& entry) {
   context_.state.neighbours().settle(entry.first);
 }
 
-void Resolver::forget(Known::value_type& entry) {
+void Resolver::settle(Known::value_type& entry) {
   release(entry);
   neighbours_.erase(NeighbourKey(entry.first));
 }
@@ -207,7 +207,7 @@ void Resolver::idle(Nanoseconds now) {
       continue;
     }
     if (entry->second.resolving && context_.state.neighbours().find(timer.key)) {
-      forget(*entry);  // set by control
+      settle(*entry);  // set by control
     } else if (entry->second.asked == tries) {
       give_up(timer.key, now);
     } else {
@@ -242,7 +242,7 @@ void Resolver::look_for_answers() {
   for (const Timer& timer : next_try_) {
     Known::value_type* entry = entry_of(timer);
     if (entry != nullptr && entry->second.resolving && table.find(timer.key)) {
-      forget(*entry);
+      settle(*entry);
     }
   }
 }
@@ -258,6 +258,33 @@ void Resolver::resolve_wanted(Nanoseconds now) {
       begin(key, now);
     }
   }
+}
+
+void Resolver::forget(PortId port) {
+  const auto drop_those_of = [&](std::vector<Packet*>& packets, bool all) {
+    std::erase_if(packets, [&](Packet* packet) {
+      const bool gone = all || packet->ingress == port.number;
+      if (gone) {
+        count_waiting(-1);
+        drop(packet, drop::port_down);
+      }
+      return gone;
+    });
+  };
+  for (auto place = neighbours_.begin(); place != neighbours_.end();) {
+    auto& [key, neighbour] = *place;
+    const bool gone = key.port == port;
+    for (const Packet* packet : neighbour.waiting) {
+      frames_ -= gone || packet->ingress == port.number ? frames_of(*packet) : 0;
+    }
+    drop_those_of(neighbour.waiting, gone);
+    if (gone && neighbour.resolving) {
+      --resolving_;
+      context_.state.neighbours().settle(key);
+    }
+    place = gone ? neighbours_.erase(place) : std::next(place);
+  }
+  drop_those_of(back_, false);
 }
 
 void Resolver::finish() {

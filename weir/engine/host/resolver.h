@@ -39,6 +39,7 @@ class Resolver {
   /// The neighbour has said its address, which is in the table.
   void confirmed(const NeighbourKey& key, Nanoseconds now);
   void idle(Nanoseconds now);
+  void forget(PortId port);
   void finish();
   std::size_t take_back(std::span<Packet*> out);
 
@@ -62,7 +63,7 @@ class Resolver {
   void tried(Known::value_type& entry, Nanoseconds now);
   bool ask(const NeighbourKey& key, bool by_all);
   void release(Known::value_type& entry);
-  void forget(Known::value_type& entry);
+  void settle(Known::value_type& entry);
   void give_up(const NeighbourKey& key, Nanoseconds now);
   void look_for_answers();
   void resolve_wanted(Nanoseconds now);

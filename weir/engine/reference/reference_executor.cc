@@ -229,7 +229,7 @@ void ReferenceExecutor::emit(std::uint32_t port, Packet* packet) {
   if (!context_.ports.known(port)) {
     drop(drop::port_unknown);
     context_.frames.free(packet);
-  } else if (!context_.ports.ports[port].up.load(std::memory_order_relaxed)) {
+  } else if (!context_.ports.ports[port].up.load(std::memory_order_acquire)) {
     drop(drop::port_down);
     context_.frames.free(packet);
   } else {

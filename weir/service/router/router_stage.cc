@@ -30,7 +30,10 @@ bool is_neighbour_message(Flow& flow) {
 Verdict RouterStage::decide(Flow& flow) const {
   const std::uint16_t in = flow.ingress().number;
   const Interfaces& interfaces = flow.read(tables_.interfaces);
-  if (!flow.has(layers::well_formed) || in >= interfaces.ports.size()) {
+  if (in >= interfaces.ports.size()) {
+    return flow.drop(drop::builtin[drop::port_unknown]);
+  }
+  if (!flow.has(layers::well_formed)) {
     return flow.drop(malformed);
   }
   if (flow.has(layers::vlan)) {
@@ -97,6 +100,10 @@ Verdict RouterStage::forward(Flow& flow, const Route& route, const Interfaces& i
   }
   if (!flow.decrement_ttl()) {
     return flow.reject(time_exceeded);
+  }
+  // An update makes ports known before routes over them, but this decision may have looked in between.
+  if (next.port.number >= interfaces.ports.size()) {
+    return flow.drop(drop::builtin[drop::port_unknown]);
   }
   const Interfaces::Interface& out = interfaces.ports[next.port.number];
   const auto mtu = static_cast<std::uint16_t>(std::min<std::uint32_t>(out.mtu, 0xffff));

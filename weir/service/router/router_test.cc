@@ -29,10 +29,11 @@ class RouterNode : public testing::Test {
     add(0, "left", left_mac, {"10.1.0.1/24", "2001:db8:1::1/64"});
     add(1, "right", right_mac, {"10.2.0.1/24", "2001:db8:2::1/64"});
     const auto settings = Config::parse("{routes: {" + routes + "}}", "n.yaml");
-    const auto built = build_service(*node_, router(), *settings, ".");
+    auto built = build_service(*node_, router(), *settings, ".");
     ASSERT_TRUE(built) << built.error().message;
-    node_->graph().connect(PortId{0}, built->entry);
-    node_->graph().connect(PortId{1}, built->entry);
+    service_ = std::move(*built);
+    node_->graph().connect(PortId{0}, service_->stages().entry);
+    node_->graph().connect(PortId{1}, service_->stages().entry);
     ASSERT_TRUE(node_->prepare());
   }
 
@@ -77,6 +78,7 @@ class RouterNode : public testing::Test {
   }
 
   std::unique_ptr<Node> node_;
+  std::unique_ptr<Service> service_;
   std::array<MemoryDevice*, 2> device_{};
   std::array<std::size_t, 2> seen_{};
 };
