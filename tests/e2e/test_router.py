@@ -148,8 +148,10 @@ def test_routes_of_the_kernel_count_too(network, tmp_path):
         network.on("bob", "ip", "address", "add", address, "dev", "lo")
     network.on("bob", "ip", "link", "set", "lo", "up")
     assert "Destination Net Unreachable" in routed.ping("alice", "10.9.0.1").stdout
+    # As a routing daemon would: the kernel needs an address of its own there, though no packet comes to it.
+    network.on("node", "ip", "address", "add", "10.2.0.1/24", "dev", "right0")
     for route in ("10.9.0.0/16", "10.8.0.0/16"):
-        network.on("node", "ip", "route", "add", route, "via", "10.2.0.10", "dev", "right0", "onlink")
+        network.on("node", "ip", "route", "add", route, "via", "10.2.0.10", "dev", "right0")
     until(lambda: routed.ping("alice", "-W", "1", "10.9.0.1").returncode == 0, "the route is taken over")
     assert routed.ping("alice", "-W", "1", "10.8.0.1").returncode != 0, "static routes come first"
     network.on("node", "ip", "route", "del", "10.9.0.0/16")

@@ -351,7 +351,8 @@ std::unique_ptr<Node> waiting_node(unsigned workers, std::array<MemoryDevice*, 2
   node->graph().connect(PortId{0}, stage);
   node->graph().connect(PortId{1}, stage);
   EXPECT_TRUE(node->prepare());
-  devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(1, 2).bytes(), 0);
+  devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(0, 2).bytes());
+  node->poll_once();
   node->poll_once();
   EXPECT_EQ(node->summary().held, 1U);
   return node;
@@ -370,22 +371,33 @@ TEST(Node, PacketsThatWaitGoWithTheirPorts) {
   }
 }
 
-// A packet waits on one worker, and the other one hears the answer.
+// Packets wait on both workers, and one of them hears the answer.
 TEST(Node, AWorkerHearsWhatAnotherAskedFor) {
   std::array<MemoryDevice*, 2> devices{};
   const auto node = waiting_node(2, devices);
+  constexpr std::uint16_t flows = 16;
+  for (std::uint16_t flow = 1; flow < flows; ++flow) {
+    devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(flow, 2).bytes());
+  }
+  const auto poll = [&] {
+    for (int round = 0; round < 3; ++round) {
+      node->poll_once();
+    }
+  };
+  poll();
+  EXPECT_EQ(node->summary().held, flows);
+  EXPECT_GT(node->workers()[0]->stats().waiting.get(), 0U);
+  EXPECT_GT(node->workers()[1]->stats().waiting.get(), 0U);
   devices[1]->inject(PacketBuilder()
                          .eth("02:00:00:00:00:0a", "02:00:00:00:00:01")
                          .arp(2, "02:00:00:00:00:0a", "10.2.0.10", "02:00:00:00:00:01", "10.2.0.1")
-                         .bytes(),
-                     1);
-  node->poll_once();
-  node->poll_once();
+                         .bytes());
+  poll();
   const Summary summary = node->summary();
   EXPECT_EQ(summary.held, 0U);
   EXPECT_EQ(summary.consumed, 1U);
-  EXPECT_EQ(summary.originated, 1U);
-  EXPECT_EQ(devices[1]->packets(), 2U) << "the question and the packet";
+  EXPECT_EQ(summary.originated, 2U) << "each worker has asked";
+  EXPECT_EQ(devices[1]->packets(), 2U + flows);
   expect_accounted(summary);
 }
 
