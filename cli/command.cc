@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weir/control/control_socket.h>
+#include <weir/service/router/router.h>
 
 namespace weir::cli {
 
@@ -57,6 +58,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
+  registry.add(router());
   return registry;
 }
 

@@ -34,7 +34,8 @@ def test_run_prints_a_summary(weir, demo):
 
 def test_json_says_the_same(weir, demo):
     summary = json.loads(weir("run", "firewall.yaml", "--json", "--rules").stdout)
-    assert summary["packets"] == {"in": 353, "out": 365, "dropped": 19, "cloned": 31, "originated": 0, "held": 0}
+    assert summary["packets"] == {"in": 353, "out": 365, "dropped": 19, "cloned": 31, "originated": 0,
+                                  "consumed": 0, "held": 0}
     assert summary["drops"] == [
         {"reason": "denied_by_rule", "packets": 19, "help": "a rule of the firewall denies it"}]
     assert [port["name"] for port in summary["ports"]] == ["alice", "bob", "carol"]

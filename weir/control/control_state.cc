@@ -46,6 +46,8 @@ Json port_states(ManagedNode& managed) {
     for (const auto& [address, network] : options.addresses) {
       port["addresses"].push_back(fmt::format("{}/{}", address.to_string(), network.length));
     }
+    port["mac"] = id ? node.port_table().ports[id->number].mac.to_string() : "";
+    port["mtu"] = id ? node.port_table().ports[id->number].mtu : 0;
   }
   return ports;
 }

@@ -181,6 +181,8 @@ std::string metrics_text(const Summary& s, const std::vector<ServiceMetrics>& se
   out.sample({}, s.cloned);
   out.counter("weir_originated_packets_total", "Packets that the node made itself.");
   out.sample({}, s.originated);
+  out.counter("weir_consumed_packets_total", "Packets that were for the node itself.");
+  out.sample({}, s.consumed);
   write_stages(out, s);
   write_rule_cache(out, s);
   write_workers(out, s);

@@ -190,7 +190,8 @@ class ManagedNode::Transaction {
 
   bool only_labels_change(const NodeFile::PortEntry& port) const {
     const PortOptions& before = find_port(managed_.file_, port.name)->options;
-    return before.addresses == port.options.addresses && before.role == port.options.role;
+    return before.addresses == port.options.addresses && before.role == port.options.role &&
+           before.mac == port.options.mac && before.mtu == port.options.mtu;
   }
 
   void undo() {

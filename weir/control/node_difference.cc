@@ -25,6 +25,12 @@ std::string addresses_text(const PortOptions& options) {
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string mac_text(const PortOptions& options) { return options.mac ? options.mac->to_string() : "its own"; }
+
+std::string mtu_text(const PortOptions& options) {
+  return options.mtu ? fmt::format("{}", *options.mtu) : std::string("its own");
+}
+
 const char* role_text(PortRole role) { return role == PortRole::uplink ? "uplink" : "host"; }
 
 std::string port_text(const NodeFile::PortEntry& port) {
@@ -37,6 +43,12 @@ std::string port_text(const NodeFile::PortEntry& port) {
   }
   if (!port.options.addresses.empty()) {
     text += fmt::format(", addresses {}", addresses_text(port.options));
+  }
+  if (port.options.mac) {
+    text += fmt::format(", mac {}", mac_text(port.options));
+  }
+  if (port.options.mtu) {
+    text += fmt::format(", mtu {}", mtu_text(port.options));
   }
   return text;
 }
@@ -83,6 +95,8 @@ void compare_ports(const NodeFile& from, const NodeFile& to, std::vector<NodeCha
     words.compare("role", std::string(role_text(before->options.role)), std::string(role_text(port.options.role)));
     words.compare("labels", labels_text(before->options.labels), labels_text(port.options.labels));
     words.compare("addresses", addresses_text(before->options), addresses_text(port.options));
+    words.compare("mac", mac_text(before->options), mac_text(port.options));
+    words.compare("mtu", mtu_text(before->options), mtu_text(port.options));
     if (std::string detail = words.take(); !detail.empty()) {
       changes.push_back({Kind::change, "port " + port.name, std::move(detail)});
     }

@@ -53,11 +53,26 @@ void read_budget(const Config& config, NodeOptions& options, Errors& errors) {
   }
 }
 
+constexpr std::int64_t shortest_mtu = 68;  // RFC 791
+constexpr std::int64_t longest_mtu = 65'535;
+
+MacAddress read_port_mac(const Config& config, Errors& errors) {
+  const auto mac = MacAddress::parse(errors.take(config.string("an Ethernet address such as 02:00:00:00:00:01")));
+  if (!mac) {
+    errors.add(mac.error().at(config.place()));
+    return {};
+  }
+  if (mac->multicast() || *mac == MacAddress{}) {
+    errors.take(config.error("{} is not the address of one station; its first byte must be even", mac->to_string()));
+  }
+  return *mac;
+}
+
 NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem::path& folder, Errors& errors) {
   NodeFile::PortEntry port{.name = entry.name, .place = entry.value, .device = {}, .options = {}};
   const Config* device = &entry.value;
   if (entry.value.kind() != Config::Kind::scalar) {
-    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses"}); !checked) {
+    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses", "mac", "mtu"}); !checked) {
       errors.take(checked);
       return port;
     }
@@ -81,6 +96,12 @@ NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem:
       } else {
         errors.add(parsed.error().at(address.place()));
       }
+    }
+    if (const Config* mac = entry.value.find("mac")) {
+      port.options.mac = read_port_mac(*mac, errors);
+    }
+    if (const Config* mtu = entry.value.find("mtu")) {
+      port.options.mtu = static_cast<std::uint32_t>(errors.take(mtu->integer(shortest_mtu, longest_mtu)));
     }
   }
   port.place = *device;

@@ -85,6 +85,20 @@ pin: false
   EXPECT_EQ(file->services[1].kind->name, "pass");
 }
 
+TEST(NodeFile, APortMayHaveAnEthernetAddressAndAnMtu) {
+  const auto file = parse(R"(weir: 1
+ports:
+  a: {device: 'memory:', mac: '02:00:00:00:00:aa', mtu: 9000}
+  b: 'memory:'
+services: {end: }
+)");
+  ASSERT_TRUE(file) << message(file);
+  EXPECT_EQ(file->ports[0].options.mac->to_string(), "02:00:00:00:00:aa");
+  EXPECT_EQ(file->ports[0].options.mtu, 9000U);
+  EXPECT_FALSE(file->ports[1].options.mac);
+  EXPECT_FALSE(file->ports[1].options.mtu);
+}
+
 TEST(NodeFile, SaysWhereItsControlSocketIs) {
   const auto control = [](std::string_view text) {
     const auto file = parse(fmt::format("weir: 1\nports: {{a: 'memory:'}}\nservices: {{end: }}\n{}", text));

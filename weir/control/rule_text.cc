@@ -85,6 +85,13 @@ std::string describe(const Operation& operation, Layout layout, const Names& nam
       return action(ActionKind::drop);
     case Op::enter:
       return action(ActionKind::enter);
+    case Op::to_host:
+      return action(ActionKind::to_host);
+    case Op::resolve:
+      return describe(Action{.kind = ActionKind::resolve,
+                             .number = operation.number,
+                             .value = to_field(operation.operand<IpAddress>())},
+                      names);
   }
   return {};
 }

@@ -64,7 +64,7 @@ std::string trace_text(const TraceReport& report) {
     text += fmt::format("  dropped, {}\n", drop);
   }
   if (report.outputs.empty() && report.drops.empty()) {
-    text += "  held by a stage\n";
+    text += "  held by a stage, or taken by the node itself\n";
   }
   return text;
 }

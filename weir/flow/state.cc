@@ -82,6 +82,15 @@ void State::report(std::string_view stage, std::string_view message) {
   log::error("stage '{}': {}; such packets are dropped (stage_error)", stage, message);
 }
 
+Neighbours& State::neighbours() {
+  std::call_once(neighbours_made_, [this] {
+    const TableOptions options{.capacity = Neighbours::capacity, .idle = Neighbours::lifetime};
+    neighbours_ = std::make_unique<Neighbours>(table<NeighbourKey, MacAddress>("neighbours", options));
+    has_neighbours_.store(true, std::memory_order_release);
+  });
+  return *neighbours_;
+}
+
 void State::schedule(Nanoseconds at) {
   Nanoseconds seen = next_expiry_.load(std::memory_order_relaxed);
   while (at < seen && !next_expiry_.compare_exchange_weak(seen, at, std::memory_order_relaxed)) {

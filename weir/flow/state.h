@@ -17,6 +17,7 @@
 #include <weir/flow/drop_reason.h>
 #include <weir/flow/group.h>
 #include <weir/flow/meter.h>
+#include <weir/flow/neighbours.h>
 #include <weir/flow/prefixes.h>
 #include <weir/flow/table.h>
 #include <weir/flow/versioned.h>
@@ -79,6 +80,10 @@ class State {
 
   /// The rate of ICMP errors that the node sends: 1,000 a second, 100 at once.
   [[nodiscard]] Meter& icmp_errors() { return icmp_errors_; }
+
+  /// Whom the node has next to it. Made when it is first asked for, so that nodes without neighbours show no table.
+  Neighbours& neighbours();
+  [[nodiscard]] bool has_neighbours() const { return has_neighbours_.load(std::memory_order_acquire); }
 
   /// Seed of every hash of this node.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
@@ -158,6 +163,9 @@ class State {
   std::uint64_t seed_;
   Published<FloodDomains> flood_;
   Meter icmp_errors_{"icmp_errors", 1'000, 100, false};
+  std::once_flag neighbours_made_;
+  std::unique_ptr<Neighbours> neighbours_;
+  std::atomic<bool> has_neighbours_{false};
   std::atomic<Nanoseconds> next_expiry_{~Nanoseconds{0}};
   std::mutex expiry_mutex_;
   std::atomic<unsigned> regions_{0};

@@ -1,6 +1,7 @@
 #include <weir/flow/update.h>
 
 #include <ranges>
+#include <utility>
 
 namespace weir {
 
@@ -132,8 +133,12 @@ Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
   // They hold what was replaced, which workers may be using in the middle of a batch.
   state.epochs().retire([replaced = std::move(undo_)] {});
   undo_.clear();
+  const auto afterwards = std::exchange(afterwards_, {});
   if (!result) {
     return std::unexpected(result.error());
+  }
+  for (const auto& call : afterwards) {
+    call();
   }
   return report_;
 }

@@ -138,6 +138,9 @@ class Update {
   /// Tables, groups and flood domains name `port` no more: it is removed. Done after everything else, since it is not
   /// undone.
   void forget(PortId port) { forgotten_.push_back(port); }
+  /// Called by `commit` when everything was applied: for what goes with the state and is none, such as a memory of what
+  /// was asked for. Not if the update fails, or is only previewed.
+  void afterwards(std::function<void()> call) { afterwards_.push_back(std::move(call)); }
 
   [[nodiscard]] bool empty() const { return steps_.empty(); }
 
@@ -278,6 +281,7 @@ class Update {
   std::vector<Touched> touched_;
   std::vector<Noted> noted_;
   std::vector<PortId> forgotten_;
+  std::vector<std::function<void()>> afterwards_;
   State* state_ = nullptr;
   Nanoseconds now_ = 0;
   UpdateReport report_;

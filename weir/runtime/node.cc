@@ -27,6 +27,22 @@ void show_state(const Port& port, PortTable::Port& entry) {
   entry.up.store(port.wanted_up && port.device_up, std::memory_order_release);
 }
 
+constexpr std::uint32_t usual_mtu = 1500;  // of Ethernet
+
+// An address that no maker gave out (IEEE 802, clause 8.4), the same each time a node of this name and seed starts.
+MacAddress made_up_mac(const std::string& port, const NodeOptions& options) {
+  MacAddress mac;
+  std::uint64_t bits = hash_value(port, hash_value(options.name, options.seed));
+  for (std::uint8_t& byte : mac.bytes) {
+    byte = static_cast<std::uint8_t>(bits);
+    bits >>= 8U;
+  }
+  constexpr std::uint8_t local = 2;
+  constexpr std::uint8_t group = 1;
+  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] | local) & ~group);
+  return mac;
+}
+
 }  // namespace
 
 Node::Node(NodeOptions options)
@@ -173,12 +189,24 @@ void Node::detach_port(PortId port) {
 
 void Node::set_port_options(PortId port, PortOptions options) {
   const std::lock_guard guard(ports_mutex_);
-  auto& addresses = port_table_.ports[port.number].addresses;
-  addresses.clear();
+  PortTable::Port& entry = port_table_.ports[port.number];
+  entry.mac = mac_with(port, options);
+  entry.mtu = mtu_with(port, options);
+  entry.addresses.clear();
   for (const auto& [address, network] : options.addresses) {
-    addresses.push_back(address);
+    entry.addresses.push_back({address, network});
   }
   ports_[port.number]->options = std::move(options);
+}
+
+MacAddress Node::mac_with(PortId port, const PortOptions& options) const {
+  const Port& on = *ports_[port.number];
+  const auto mac = options.mac ? options.mac : on.device->mac();
+  return mac.value_or(made_up_mac(on.name, options_));
+}
+
+std::uint32_t Node::mtu_with(PortId port, const PortOptions& options) const {
+  return options.mtu.value_or(ports_[port.number]->device->mtu().value_or(usual_mtu));
 }
 
 // Runs `call` between two rounds of the worker, and waits for it; on this thread if the worker does not run.
@@ -435,6 +463,7 @@ Summary Node::summary() const {
       summary.hints_evicted += stats.hints_evicted.get();
       summary.cloned += stats.cloned.get();
       summary.originated += stats.originated.get();
+      summary.consumed += stats.consumed.get();
       summary.held += worker->held();
       summary.workers.push_back({worker->cpu_time(), worker->wall_time()});
       if (worker->core() != nullptr) {

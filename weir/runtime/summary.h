@@ -55,7 +55,7 @@ struct Summary {
   std::uint64_t rules = 0, masks = 0, installed = 0, not_installed = 0, widened = 0, evicted = 0, aged = 0, revoked = 0;
   std::uint64_t hints_evicted = 0;
 
-  std::uint64_t cloned = 0, originated = 0, held = 0, no_frames = 0;
+  std::uint64_t cloned = 0, originated = 0, consumed = 0, held = 0, no_frames = 0;
   std::uint64_t wall_ns = 0;  ///< since the workers started
 
   [[nodiscard]] std::uint64_t in_packets() const {

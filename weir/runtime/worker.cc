@@ -25,7 +25,7 @@ constexpr std::size_t pressed_batch = 4;                  // packets at once of 
 constexpr unsigned most_deferred_rounds = 64;             // that such a port waits for others to catch up
 constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
-constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
+constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage or the host waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
 constexpr unsigned rounds_before_unwatched = 256;  // awake, until devices need not wake us
 
@@ -135,6 +135,7 @@ void Worker::remove(PortId port) {
     }
   }
   std::erase_if(sources_, [&](const Source& source) { return source.id == port; });
+  executor_->forget(port);
   busy_sources_ = static_cast<std::size_t>(std::ranges::count_if(sources_, &Source::busy));
   all_descriptors_ = std::ranges::all_of(sources_, [](const Source& source) {
     return !source.wake_up.done() || source.port->device->finished(source.queue);
@@ -234,9 +235,9 @@ void Worker::want_wake_ups(bool wanted) {
 }
 
 void Worker::sleep() {
-  const Nanoseconds longest = stats_.kept.get() != 0 ? longest_sleep_with_kept
-                              : all_descriptors_     ? longest_sleep
-                                                     : longest_blind_sleep;
+  const Nanoseconds longest = stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
+                              : all_descriptors_                            ? longest_sleep
+                                                                            : longest_blind_sleep;
   if (!wakes_wanted_) {
     want_wake_ups(true);
   }
@@ -287,7 +288,7 @@ void Worker::note_input() {
 }
 
 std::size_t Worker::held() const {
-  std::size_t packets = stats_.kept.get();
+  std::size_t packets = stats_.kept.get() + stats_.waiting.get();
   for (const auto& ring : inbound_) {
     packets += ring->size();
   }

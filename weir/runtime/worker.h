@@ -82,7 +82,7 @@ class alignas(64) Worker {
   /// nullptr for the reference engine.
   [[nodiscard]] CoreExecutor* core() { return core_; }
   [[nodiscard]] Loop& loop() { return *loop_; }
-  /// Packets that wait in rings for this worker, or that its packet stages keep.
+  /// Packets that wait in rings for this worker, that its packet stages keep, or that wait for a neighbour.
   [[nodiscard]] std::size_t held() const;
 
   /// Processor and wall-clock time of its thread so far.

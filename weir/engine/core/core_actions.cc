@@ -99,6 +99,11 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         next_[place] = packet;
         recirculate_ = true;
         return;
+      case Op::to_host:
+        return host_.take(packet, now);
+      case Op::resolve:
+        return host_.resolve(
+            packet, {PortId{static_cast<std::uint16_t>(operation->number)}, operation->operand<IpAddress>()}, now);
     }
   }
 }

@@ -13,12 +13,17 @@ namespace {
 // Passes through the graph that a packet may make.
 constexpr unsigned wave_limit = 16;
 
-constexpr DropReason not_tried{"not_tried", "a packet stage handles each packet by itself, which is not tried out"};
+constexpr DropReason not_tried{"not_tried",
+                               "a packet stage, or the node itself, would take it, which is not tried out"};
 
-Rule without_effects(Rule rule) {
+Rule without_effects(Rule rule, State& state) {
   std::erase_if(rule.actions, [](const Action& action) {
     return action.kind == ActionKind::count || action.kind == ActionKind::meter;
   });
+  Action& last = rule.actions.back();
+  if (last.kind == ActionKind::to_host || last.kind == ActionKind::resolve) {
+    last = {.kind = ActionKind::drop, .reason = state.reason(not_tried)};
+  }
   return rule;
 }
 
@@ -29,6 +34,7 @@ CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
       cache_(context.state, context.stats, options.rule_cache == 0 ? 64 : options.rule_cache, options.masks),
       flow_(context.state, context.pipeline),
       packet_stages_(context),
+      host_(context),
       caching_(options.rule_cache != 0 && !options.dry),
       dry_(options.dry) {
   if (dry_) {
@@ -69,17 +75,20 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
 
 void CoreExecutor::idle(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
   cache_.maintain(now);
 }
 
 void CoreExecutor::finish(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
+  host_.finish();
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
-  while ((count_ = packet_stages_.take_back(wave_)) != 0) {
+  while ((count_ = packet_stages_.take_back(wave_)) != 0 || (count_ = host_.take_back(wave_)) != 0) {
     run_waves(now, budget);
   }
 }
@@ -293,7 +302,7 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
     body.bytes.add(wave_[place_[i]]->length);
     execute(body.program, i, now);
   } else {
-    scratch_.compile(dry_ ? without_effects(rule) : rule);
+    scratch_.compile(dry_ ? without_effects(rule, context_.state) : rule);
     execute(scratch_, i, now);
   }
 }
