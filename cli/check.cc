@@ -3,7 +3,7 @@
 #include "command.h"
 #include <nlohmann/json.hpp>
 
-#include <weir/control/node_file.h>
+#include <weir/control/managed_node.h>
 
 namespace weir::cli {
 
@@ -21,7 +21,7 @@ nlohmann::ordered_json lines(const Error& error) {
 }
 
 void check(const std::string& file, bool as_json, int& status) {
-  const auto node = load_node(file, services(), LoadMode::check);
+  const auto node = ManagedNode::load(file, services(), LoadMode::check);
   if (as_json) {
     nlohmann::ordered_json json{{"file", file}, {"ok", node.has_value()}};
     json["errors"] = node ? nlohmann::ordered_json::array() : lines(node.error());
@@ -30,8 +30,8 @@ void check(const std::string& file, bool as_json, int& status) {
   } else if (!node) {
     print_error(node.error(), status);
   } else {
-    print(fmt::format("{} can run: node '{}', {} ports, {} stages\n", file, (*node)->options().name,
-                      (*node)->ports().size(), (*node)->pipeline().stages.size()),
+    print(fmt::format("{} can run: node '{}', {} ports, {} services\n", file, (*node)->node().options().name,
+                      (*node)->node().port_count(), (*node)->file().services.size()),
           status);
   }
 }

@@ -8,6 +8,9 @@
 #include <examples/services.h>
 #include <unistd.h>
 
+#include <weir/control/control_socket.h>
+#include <weir/service/router/router.h>
+
 namespace weir::cli {
 
 namespace {
@@ -36,9 +39,26 @@ CLI::App& subcommand(CLI::App& app, const std::string& name, const std::string& 
   return command;
 }
 
+void NodeChoice::add_to(CLI::App& command) {
+  CLI::Option* const node =
+      command.add_option("--node", name, "The node's name (the one that runs)")->type_name("NAME");
+  command.add_option("--control", control, "Its control socket, if it is not where names say")
+      ->type_name("PATH")
+      ->excludes(node);
+}
+
+Result<std::filesystem::path> NodeChoice::socket() const {
+  return control.empty() ? find_control(name) : std::filesystem::path(control);
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
+  registry.add(router());
   return registry;
 }
 

@@ -2,10 +2,12 @@
 // What the subcommands share. Each has a file of its own, with a function that adds it to the command line.
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <weir/service/service.h>
 
@@ -20,12 +22,28 @@ void add_run(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_devices(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
+void add_apply(CLI::App& app, int& status);
+void add_port(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);
 
 /// A subcommand with its help and an example.
 CLI::App& subcommand(CLI::App& app, const std::string& name, const std::string& help, const std::string& example);
+
+/// Which running node a command is about.
+struct NodeChoice {
+  std::string name;
+  std::string control;
+
+  /// Adds --node and --control.
+  void add_to(CLI::App& command);
+  /// Its control socket. An error says how to name a node.
+  [[nodiscard]] Result<std::filesystem::path> socket() const;
+};
+
+/// On one line; names may hold any bytes.
+std::string json_text(const nlohmann::ordered_json& json);
 
 /// The services that this command knows.
 ServiceRegistry services();

@@ -29,7 +29,8 @@ _weir() {{
   case $previous in
     --cache) COMPREPLY=($(compgen -W 'on off' -- "$current")); return ;;
     --engine) COMPREPLY=($(compgen -W 'core reference' -- "$current")); return ;;
-    show) COMPREPLY=($(compgen -W 'ports rules stages stats' -- "$current")); return ;;
+    show) COMPREPLY=($(compgen -W 'ports rules stages chains services stats' -- "$current")); return ;;
+    port) COMPREPLY=($(compgen -W 'add set remove' -- "$current")); return ;;
     completion) COMPREPLY=($(compgen -W 'bash' -- "$current")); return ;;
   esac
   if ((COMP_CWORD == 1)); then

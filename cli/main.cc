@@ -37,6 +37,8 @@ int main(int argc, char** argv) {
   add_check(app, status);
   add_devices(app, status);
   add_show(app, status);
+  add_apply(app, status);
+  add_port(app, status);
   add_trace(app, status);
   add_doctor(app, status);
   add_completion(app, status);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <weir/control/control_server.h>
-#include <weir/control/node_file.h>
+#include <weir/control/managed_node.h>
 #include <weir/control/privileges.h>
 #include <weir/control/rule_text.h>
 #include <weir/control/summary_text.h>
@@ -119,8 +119,8 @@ void allow_descriptors() {
 }
 
 /// Starts the node, and what answers on `socket`.
-Result<std::unique_ptr<ControlServer>> start(Node& node, std::optional<ControlSocket> socket) {
-  if (auto started = node.start(); !started) {
+Result<std::unique_ptr<ControlServer>> start(ManagedNode& node, std::optional<ControlSocket> socket) {
+  if (auto started = node.node().start(); !started) {
     return std::unexpected(started.error());
   }
   if (!socket) {
@@ -158,9 +158,9 @@ void run(const RunOptions& options, int& status) {
   // Already while ports open: what they change is to be undone.
   std::signal(SIGINT, stop_running);
   std::signal(SIGTERM, stop_running);
-  const auto node = build_node(*file, LoadMode::run, overrides);
-  if (!node) {
-    return print_error(node.error(), status);
+  const auto managed = ManagedNode::build(*file, LoadMode::run, overrides);
+  if (!managed) {
+    return print_error(managed.error(), status);
   }
   // Now that ports are open, and before there are other threads: each has privileges of its own.
   if (options.privileges == "drop") {
@@ -168,28 +168,28 @@ void run(const RunOptions& options, int& status) {
       return print_error(kept.error(), status);
     }
   }
-  running = node->get();
+  Node& node = (*managed)->node();
+  running = &node;
   if (stop_wanted) {
-    (*node)->stop();
+    node.stop();
   }
-  auto server = start(**node, std::move(*socket));
+  auto server = start(**managed, std::move(*socket));
   if (!server) {
     running = nullptr;
     return print_error(server.error(), status);
   }
   Result<> ran;
   {
-    const Progress progress(**node);
-    ran = (*node)->wait(time);
+    const Progress progress(node);
+    ran = node.wait(time);
   }
   server->reset();
   running = nullptr;
   if (options.json) {
-    const auto rules = options.rules ? rule_lines(**node).rules : std::vector<RuleLine>();
-    print(summary_json((*node)->summary(), options.rules ? &rules : nullptr), status);
+    const auto rules = options.rules ? rule_lines(node).rules : std::vector<RuleLine>();
+    print(summary_json(node.summary(), options.rules ? &rules : nullptr), status);
   } else {
-    print(summary_text((*node)->summary()) + (options.rules ? "\nRules\n" + rules_text(rule_lines(**node)) : ""),
-          status);
+    print(summary_text(node.summary()) + (options.rules ? "\nRules\n" + rules_text(rule_lines(node)) : ""), status);
   }
   if (!ran) {
     print_error(ran.error(), status);

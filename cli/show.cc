@@ -1,10 +1,10 @@
 // weir show: what a running node says of itself.
 
 #include "command.h"
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <weir/control/control_client.h>
-#include <weir/control/control_socket.h>
 #include <weir/control/rule_text.h>
 #include <weir/control/summary_text.h>
 #include <weir/control/table_text.h>
@@ -15,16 +15,14 @@ namespace {
 
 struct ShowOptions {
   std::string what;
-  std::string node;
-  std::string control;
+  NodeChoice node;
   unsigned limit = 50;
   bool json = false;
 };
 
-std::string ports_table(const std::string& answer) {
+std::string ports_table(const nlohmann::json& json) {
   TableText table(
       {"port", "role<", "state<", "in packets", "bytes", "packets/s", "out packets", "bytes", "packets/s", "lost"});
-  const auto json = nlohmann::json::parse(answer);
   for (const auto& port : json.at("ports")) {
     const auto count = [&](const char* key) { return grouped(port.at(key).get<std::uint64_t>()); };
     const auto rate = [&](const char* key) { return scaled(port.at(key).get<double>()); };
@@ -32,12 +30,45 @@ std::string ports_table(const std::string& answer) {
                port.at("up").get<bool>() ? "up" : "down", count("in_packets"), count("in_bytes"), rate("in_rate"),
                count("out_packets"), count("out_bytes"), rate("out_rate"), count("lost")});
   }
-  return table.to_string();
+  return "Ports\n" + table.to_string();
 }
 
-Result<std::string> ports_text(const std::string& answer) {
+std::string chains_table(const nlohmann::json& json) {
+  const auto words = [](const nlohmann::json& list) {
+    return list.empty() ? std::string("-") : fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), ", "));
+  };
+  TableText table({"chain<", "labels<", "services<", "ports<"});
+  for (const auto& chain : json.at("chains")) {
+    std::vector<std::string> labels;
+    for (const auto& [name, value] : chain.at("selector").items()) {
+      labels.push_back(fmt::format("{}={}", name, value.get<std::string>()));
+    }
+    table.row({chain.at("name").get<std::string>(), labels.empty() ? "any" : fmt::format("{}", fmt::join(labels, " ")),
+               words(chain.at("services")), words(chain.at("ports"))});
+  }
+  return "Chains\n" + table.to_string();
+}
+
+std::string services_text(const nlohmann::json& json) {
+  std::string text = "Services\n";
+  for (const auto& service : json.at("services")) {
+    text += fmt::format("  {}: {}\n", service.at("name").get<std::string>(), service.at("help").get<std::string>());
+    for (const auto& call : service.at("calls")) {
+      text += fmt::format("    can be asked to {}: {}\n", call.at("name").get<std::string>(),
+                          call.at("help").get<std::string>());
+    }
+    for (const auto& [name, value] : service.at("state").items()) {
+      text += fmt::format("    {}: {}\n", name, value.dump());
+    }
+  }
+  return text;
+}
+
+/// What is no summary, in words.
+Result<std::string> state_text(const std::string& what, const std::string& answer) {
   try {
-    return "Ports\n" + ports_table(answer);
+    const auto json = nlohmann::json::parse(answer);
+    return what == "chains" ? chains_table(json) : what == "services" ? services_text(json) : ports_table(json);
   } catch (const nlohmann::json::exception& wrong) {
     return error("what came back is not understood ({}); is the node of another version of weir?", wrong.what());
   }
@@ -45,8 +76,8 @@ Result<std::string> ports_text(const std::string& answer) {
 
 /// The answer in words.
 Result<std::string> text_of(const std::string& what, const std::string& answer) {
-  if (what == "ports") {
-    return ports_text(answer);
+  if (what == "ports" || what == "chains" || what == "services") {
+    return state_text(what, answer);
   }
   if (what == "rules") {
     const auto rules = read_rules(answer);
@@ -60,12 +91,12 @@ Result<std::string> text_of(const std::string& what, const std::string& answer) 
 }
 
 Result<std::string> show(const ShowOptions& options) {
-  auto socket = options.control.empty() ? find_control(options.node) : std::filesystem::path(options.control);
+  const auto socket = options.node.socket();
   if (!socket) {
     return std::unexpected(socket.error());
   }
   const std::string query = options.what == "rules" ? fmt::format("?limit={}", options.limit) : "";
-  const auto answer = ask_control(*socket, fmt::format("/v1/{}{}", options.what, query));
+  const auto answer = ask_control(*socket, {.target = fmt::format("/v1/{}{}", options.what, query)});
   if (!answer || options.json) {
     return answer;
   }
@@ -80,15 +111,11 @@ void add_show(CLI::App& app, int& status) {
                                  "  weir show rules --node edge-1 --limit 10\n"
                                  "  weir show stats --json");
   auto options = std::make_shared<ShowOptions>();
-  command.add_option("WHAT", options->what, "ports, rules, stages, or stats: all that is counted")
+  command.add_option("WHAT", options->what, "ports, rules, stages, chains, services, or stats: all that is counted")
       ->required()
-      ->check(CLI::IsMember({"ports", "rules", "stages", "stats"}).description(""))
-      ->type_name("ports|rules|stages|stats");
-  CLI::Option* const node =
-      command.add_option("--node", options->node, "The node's name (the one that runs)")->type_name("NAME");
-  command.add_option("--control", options->control, "Its control socket, if it is not where names say")
-      ->type_name("PATH")
-      ->excludes(node);
+      ->check(CLI::IsMember({"ports", "rules", "stages", "chains", "services", "stats"}).description(""))
+      ->type_name("ports|rules|stages|chains|services|stats");
+  options->node.add_to(command);
   command.add_option("--limit", options->limit, "Of rules: the most used so many (50)")
       ->check(CLI::Range(1, 100'000).description(""))
       ->type_name("N");

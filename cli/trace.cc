@@ -1,4 +1,4 @@
-// weir trace: explains one packet against a node file.
+// weir trace: explains one packet, against a node file or a node that runs.
 
 #include <weir/control/trace.h>
 
@@ -7,6 +7,10 @@
 #include <limits>
 
 #include "command.h"
+#include <nlohmann/json.hpp>
+
+#include <weir/control/control_client.h>
+#include <weir/control/managed_node.h>
 
 namespace weir::cli {
 
@@ -17,6 +21,7 @@ struct TraceOptions {
   std::string packet;
   std::string port;
   std::string after;
+  NodeChoice node;
   bool json = false;
 };
 
@@ -45,7 +50,26 @@ Result<TraceInput> input_of(const NodeFile& file, const TraceOptions& options) {
                : error("--after takes a number of packets or 'all', not '{}'", options.after);
 }
 
+/// Asks a node that runs.
+Result<TraceReport> ask(const TraceOptions& options) {
+  if (options.port.empty()) {
+    return error("--port is missing: the port of the running node that the packet comes in by");
+  }
+  const auto socket = options.node.socket();
+  if (!socket) {
+    return std::unexpected(socket.error());
+  }
+  const nlohmann::ordered_json body{{"port", options.port}, {"packet", options.packet}};
+  const auto answer = ask_control(*socket, {.target = "/v1/trace", .method = "POST", .body = json_text(body)});
+  return answer ? read_trace(*answer) : std::unexpected(answer.error());
+}
+
 void trace(const TraceOptions& options, int& status) {
+  if (options.file.empty()) {
+    const auto report = ask(options);
+    return report ? print(options.json ? trace_json(*report) : trace_text(*report), status)
+                  : print_error(report.error(), status);
+  }
   const ServiceRegistry registry = services();
   const auto file = NodeFile::read(options.file, registry);
   if (!file) {
@@ -55,11 +79,11 @@ void trace(const TraceOptions& options, int& status) {
   if (!input) {
     return print_error(input.error(), status);
   }
-  const auto node = build_node(*file, LoadMode::trace);
+  const auto node = ManagedNode::build(*file, LoadMode::trace);
   if (!node) {
     return print_error(node.error(), status);
   }
-  PacketTracer tracer(**node);
+  PacketTracer tracer((*node)->node());
   std::ranges::for_each(input->before, [&](const TracedFrame& frame) { tracer.pass(frame); });
   const TraceReport report = tracer.trace(input->frame);
   print(options.json ? trace_json(report) : trace_text(report), status);
@@ -70,9 +94,10 @@ void trace(const TraceOptions& options, int& status) {
 void add_trace(CLI::App& app, int& status) {
   CLI::App& command =
       subcommand(app, "trace", "Explain one packet: the stages it goes through, what they read, the rule it becomes",
-                 "weir trace node.yaml --packet 58 --port carol --after all");
+                 "weir trace node.yaml --packet 58 --port carol --after all\n"
+                 "  weir trace --node edge-1 --port web --packet 020000000002020000000001080045...");
   auto options = std::make_shared<TraceOptions>();
-  command.add_option("FILE", options->file, "Node file")->required();
+  command.add_option("FILE", options->file, "Node file; without it, a node that runs is asked");
   command
       .add_option("--packet", options->packet, "Its number in the port's capture, from 1; or its bytes in hexadecimal")
       ->required()
@@ -83,6 +108,7 @@ void add_trace(CLI::App& app, int& status) {
       .add_option("--after", options->after,
                   "Let the first so many packets of all captures pass first, up to this one; all: everything before it")
       ->type_name("N|all");
+  options->node.add_to(command);
   command.add_flag("--json", options->json, "Print the explanation as JSON");
   command.callback([options, &status] { trace(*options, status); });
 }

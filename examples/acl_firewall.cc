@@ -11,48 +11,41 @@ constexpr DropReason denied_by_default{"denied_by_default", "no rule of the fire
 
 struct Outcome {
   bool allow;
-  Counter* counter;
+  std::shared_ptr<Counter> counter;
+  bool operator==(const Outcome&) const = default;
   [[nodiscard]] std::string to_string() const { return (allow ? "allow, " : "deny, ") + counter->name(); }
 };
 
-class AclFirewall final : public FlowStage {
- public:
-  AclFirewall(const Classifier<Outcome>& rules, bool allow) : rules_(rules), allow_(allow) {}
-
-  Verdict decide(Flow& flow) const override {
-    if (const Outcome* outcome = flow.has(layers::ip) ? flow.match(rules_) : nullptr) {
+static Result<std::unique_ptr<Service>> build(ServiceContext& at) {
+  auto& acl = at.state().classifier<Outcome>("acl");
+  auto& allow = at.state().versioned("the default of acl", true);
+  const FlowStage& s = at.node.graph().stage(at.name(), [&acl, &allow](Flow& flow) {
+    if (const Outcome* outcome = flow.has(layers::ip) ? flow.match(acl) : nullptr) {
       flow.count(*outcome->counter);
       return outcome->allow ? flow.next() : flow.drop(denied_by_rule);
     }
-    return allow_ || !flow.has(layers::ip) ? flow.next() : flow.drop(denied_by_default);
-  }
-
- private:
-  const Classifier<Outcome>& rules_;
-  bool allow_;
-};
-
-static Result<ServiceStages> build(ServiceContext& context) {
-  auto& acl = context.node.state().classifier<Outcome>("acl");
-  Errors errors;
-  const auto rules = errors.take(read_acl_file(context.path("rules")));
-  errors.take(context.node.update([&](Update& update) {
-    for (std::uint32_t order = 0; const AclRule& rule : rules) {
-      Counter& counter = context.node.state().counter(rule.name);
+    return !flow.has(layers::ip) || flow.read(allow) ? flow.next() : flow.drop(denied_by_default);
+  });
+  return make_service({s, s}, [&acl, &allow](const ServiceContext& context, Update& update) {
+    Errors errors;
+    std::vector<std::pair<Match, Outcome>> rules;
+    for (const AclRule& rule : errors.take(read_acl_file(context.path("rules")))) {
+      const Outcome outcome{rule.allow, context.state().temporary_counter(rule.name)};
       for (const Match& match : rule.matches) {
-        update.set(acl, order++, match, {rule.allow, &counter});
+        rules.emplace_back(match, outcome);
       }
     }
-  }));
-  const FlowStage& s = context.node.graph().add<AclFirewall>(context.name(), acl, context.text("default") == "allow");
-  return errors.empty() ? Result<ServiceStages>({s, s}) : std::unexpected(errors.result().error());
+    update.assign(acl, std::move(rules));
+    update.assign(allow, context.text("default") == "allow");
+    return errors.result();
+  });
 }
 
 ServiceKind acl_firewall() {
   return {"acl_firewall",
           "drops what a file of ordered rules denies",
-          {required_setting("rules", SettingType::text, "YAML file of rules"),
-           word_setting("default", "what happens to IP that no rule matches", {"allow", "deny"})},
+          {live(required_setting("rules", SettingType::text, "YAML file of rules")),
+           live(word_setting("default", "what happens to IP that no rule matches", {"allow", "deny"}))},
           build};
 }
 

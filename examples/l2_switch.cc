@@ -39,11 +39,11 @@ class L2Switch final : public FlowStage {
   Table<MacKey, PortId>& macs_;
 };
 
-static Result<ServiceStages> build(ServiceContext& context) {
+static Result<std::unique_ptr<Service>> build(ServiceContext& context) {
   const TableOptions options{.capacity = static_cast<std::uint32_t>(context.number("macs")),
                              .idle = static_cast<Nanoseconds>(context.number("aging")) * 1'000'000'000};
-  auto& macs = context.node.state().table<MacKey, PortId>("macs", options);
-  return ServiceStages{context.node.graph().add<L2Switch>(context.name(), macs), {}};
+  auto& macs = context.state().table<MacKey, PortId>("macs", options);
+  return std::make_unique<Service>(ServiceStages{context.node.graph().add<L2Switch>(context.name(), macs), {}});
 }
 
 ServiceKind l2_switch() {

@@ -8,15 +8,13 @@ namespace weir::examples {
 
 constexpr DropReason not_ip{"not_ip", "a router forwards IP only"};
 
-class L3Router final : public FlowStage {
- public:
-  explicit L3Router(const Prefixes<NextHops>& routes) : routes_(routes) {}
-
-  Verdict decide(Flow& flow) const override {
+static Result<std::unique_ptr<Service>> build(ServiceContext& context) {
+  auto& table = context.state().prefixes<NextHops>("routes");
+  const FlowStage& stage = context.node.graph().stage(context.name(), [&table](Flow& flow) {
     if (!flow.has(layers::ip)) {
       return flow.drop(not_ip);
     }
-    const NextHops* hops = flow.lookup(routes_, ip::dst);  // consults only the bits it walked
+    const NextHops* hops = flow.lookup(table, ip::dst);  // consults only the bits it walked
     if (hops == nullptr) {
       return flow.reject(no_route);
     }
@@ -24,33 +22,29 @@ class L3Router final : public FlowStage {
       return flow.reject(time_exceeded);
     }
     return flow.fits(hops->mtu) ? flow.select(*hops) : flow.reject(too_big(hops->mtu));
-  }
-
- private:
-  const Prefixes<NextHops>& routes_;
-};
-
-static Result<ServiceStages> build(ServiceContext& context) {
-  auto& routes = context.node.state().prefixes<NextHops>("routes");
-  const auto mtu = static_cast<std::uint16_t>(context.number("mtu"));
-  Errors errors;
-  errors.take(context.node.update([&](Update& update) {
-    for (const auto& [key, prefix, hops] : context.map("routes")) {
-      Group& group = context.node.state().group(prefix);
-      update.set_members(group, errors.take(context.members(hops)));
-      update.set(routes, errors.take(read_prefix(key)), {group.id(), mtu});
+  });
+  std::map<std::string, Group*> groups;  // by prefix, for as long as the node lives
+  return make_service({stage, {}}, [&table, groups](const ServiceContext& now, Update& update) mutable {
+    Errors errors;
+    std::vector<std::pair<IpPrefix, NextHops>> routes;
+    for (const auto& [key, prefix, hops] : now.map("routes")) {
+      Group*& group = groups[prefix];
+      group = group != nullptr ? group : &now.state().group(prefix);
+      update.set_members(*group, errors.take(now.members(hops)));
+      routes.emplace_back(errors.take(read_prefix(key)),
+                          NextHops{group->id(), static_cast<std::uint16_t>(now.number("mtu"))});
     }
-  }));
-  const FlowStage& stage = context.node.graph().add<L3Router>(context.name(), routes);
-  return errors.empty() ? Result<ServiceStages>({stage, {}}) : std::unexpected(errors.result().error());
+    update.assign(table, std::move(routes));
+    return errors.result();
+  });
 }
 
 ServiceKind l3_router() {
   const std::string routes = "prefix: [{port, mac, from}, ...]; mac is the next hop's, from the router's own";
   return {"l3_router",
           "forwards IP by the longest prefix, over several next hops by flow",
-          {required_setting("routes", SettingType::map, routes),
-           number_setting("mtu", "bytes of the longest IP packet", 1500, 68, 65'535)},
+          {live(required_setting("routes", SettingType::map, routes)),
+           live(number_setting("mtu", "bytes of the longest IP packet", 1500, 68, 65'535))},
           build};
 }
 

@@ -36,16 +36,17 @@ Result<> run(const ServiceKind& kind, const std::vector<std::string>& devices, c
       return std::unexpected(port.error());
     }
   }
-  const auto stages = build_service(**node, kind, settings, "");
-  if (!stages) {
-    return std::unexpected(stages.error());
+  const auto service = build_service(**node, kind, settings, "");
+  if (!service) {
+    return std::unexpected(service.error());
   }
+  const ServiceStages& stages = (*service)->stages();
   Graph& graph = (*node)->graph();
   for (std::uint16_t i = 0; i < devices.size(); ++i) {
-    graph.connect(PortId{i}, stages->entry);
+    graph.connect(PortId{i}, stages.entry);
   }
-  if (stages->exit) {
-    graph.connect(*stages->exit, graph.stage("everywhere", [](Flow& flow) { return flow.flood(); }));
+  if (stages.exit) {
+    graph.connect(*stages.exit, graph.stage("everywhere", [](Flow& flow) { return flow.flood(); }));
   }
   running = node->get();
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
   if (devices.size() < 2) {
     return usage(kind);
   }
-  if (auto checked = check_settings(kind, config); !checked) {
+  if (auto checked = check_settings(kind.name, kind.settings, config); !checked) {
     fmt::print(stderr, "{}: {}\n", kind.name, checked.error().message);
     return 2;
   }

@@ -36,16 +36,16 @@ class PayloadScan final : public PacketStage {
   PerWorker<std::string> buffers_;
 };
 
-static Result<ServiceStages> build(ServiceContext& context) {
+static Result<std::unique_ptr<Service>> build(ServiceContext& context) {
   std::vector<std::string> patterns;
   Errors errors;
-  for (const Config& pattern : context.list("patterns")) {
-    patterns.push_back(errors.take(pattern.string("a byte string")));
-  }
-  PacketStage& stage = context.node.graph().add<PayloadScan>(context.name(), std::move(patterns),
-                                                             context.node.state().counter("payload_match"),
-                                                             context.text("action") == "drop");
-  return errors.empty() ? Result<ServiceStages>({stage, stage}) : std::unexpected(errors.result().error());
+  std::ranges::transform(context.list("patterns"), std::back_inserter(patterns),
+                         [&](const Config& pattern) { return errors.take(pattern.string("a byte string")); });
+  PacketStage& stage = context.node.graph().add<PayloadScan>(
+      context.name(), std::move(patterns), context.state().counter("payload_match"), context.text("action") == "drop");
+  auto service = std::make_unique<Service>(ServiceStages{stage, stage});
+  return errors.empty() ? Result<std::unique_ptr<Service>>(std::move(service))
+                        : std::unexpected(errors.result().error());
 }
 
 ServiceKind payload_scan() {

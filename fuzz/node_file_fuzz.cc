@@ -5,7 +5,7 @@
 
 #include <examples/services.h>
 
-#include <weir/control/node_file.h>
+#include <weir/control/managed_node.h>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const weir::ServiceRegistry registry = [] {
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = weir::NodeFile::parse(text, "fuzz.yaml", "/nowhere", registry);
   if (!file) {
     require_message(file.error());
-  } else if (const auto node = weir::build_node(*file, weir::LoadMode::trace); !node) {
+  } else if (const auto node = weir::ManagedNode::build(*file, weir::LoadMode::trace); !node) {
     require_message(node.error());
   }
   return 0;

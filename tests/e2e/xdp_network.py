@@ -126,7 +126,7 @@ class Weir:
         summary = json.loads(output)
         packets = summary["packets"]
         assert packets["in"] + packets["cloned"] + packets["originated"] == packets["out"] + packets["dropped"] + \
-            packets["held"]
+            packets["consumed"] + packets["held"]
         return summary
 
     def kill(self):

@@ -14,10 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",      "below",    "equals",   "multicast",   "inside", "has",           "flags",       "ingress",
-    "table",     "prefix",   "classify", "version",     "learn",  "decrement_ttl", "fits",        "set",
-    "push_vlan", "pop_vlan", "count",    "meter",       "mirror", "every_packet",  "encapsulate", "decapsulate",
-    "output",    "flood",    "select",   "select_hops", "drop",   "reject",        "next",        "to",
+    "read",      "below",    "equals",   "multicast", "inside", "has",           "flags",       "ingress",
+    "table",     "prefix",   "classify", "version",   "learn",  "decrement_ttl", "fits",        "set",
+    "push_vlan", "pop_vlan", "count",    "meter",     "mirror", "every_packet",  "encapsulate", "decapsulate",
+    "neighbour", "pick",     "output",   "flood",     "select", "select_hops",   "drop",        "reject",
+    "next",      "to",       "to_host",  "resolve",
 };
 
 struct Number {
@@ -198,16 +199,17 @@ namespace {
 
 // Steps that other steps follow, in the shares in which they are picked.
 constexpr std::array branching{
-    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,   Step::multicast,
-    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,  Step::table,
-    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify, Step::version,
-    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,     Step::set,
-    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,    Step::meter,
-    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,
+    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,    Step::multicast,
+    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,   Step::table,
+    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify,  Step::version,
+    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,      Step::set,
+    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,     Step::meter,
+    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour, Step::pick,
 };
 constexpr std::array final{
-    Step::output, Step::output, Step::flood, Step::select, Step::select_hops, Step::drop,
-    Step::reject, Step::next,   Step::next,  Step::next,   Step::to,          Step::to,
+    Step::output,  Step::output,  Step::flood,   Step::select,  Step::select_hops, Step::drop,
+    Step::reject,  Step::next,    Step::next,    Step::next,    Step::to,          Step::to,
+    Step::to_host, Step::to_host, Step::resolve, Step::resolve,
 };
 
 std::uint32_t grow(Random& random, Program& program, unsigned stage, unsigned depth) {
@@ -372,6 +374,12 @@ Verdict ProgramStage::run(Flow& flow) const {
           return (n & 1U) != 0 ? flow.next() : flow.output(PortId{2});
         }
         break;
+      case Step::neighbour:
+        yes = flow.neighbour(PortId{static_cast<std::uint16_t>(n % 3)}, address((n & 16U) != 0, n)) != nullptr;
+        break;
+      case Step::pick:
+        yes = flow.pick(1 + n % 4) == 0;
+        break;
       case Step::output:
         return flow.output(PortId{static_cast<std::uint16_t>(n % 6)});
       case Step::flood:
@@ -393,6 +401,14 @@ Verdict ProgramStage::run(Flow& flow) const {
       case Step::to:
         return world_.stage_is_flow[n] ? flow.to(*static_cast<const FlowStage*>(world_.stage_addresses[n]))
                                        : flow.to(*static_cast<const PacketStage*>(world_.stage_addresses[n]));
+      case Step::to_host:
+        return flow.to_host();
+      case Step::resolve: {
+        // Without asking first, one time in eight, it may be known.
+        const PortId port{static_cast<std::uint16_t>(n % 5)};
+        const IpAddress next = address((n & 16U) != 0, n);
+        return n % 8 == 7 || flow.neighbour(port, next) == nullptr ? flow.resolve(port, next) : flow.output(port);
+      }
     }
     at = node.child[yes ? 1 : 0];
   }

@@ -67,6 +67,8 @@ enum class Step : std::uint8_t {
   every_packet,
   encapsulate,
   decapsulate,
+  neighbour,
+  pick,
   output,
   flood,
   select,
@@ -75,6 +77,8 @@ enum class Step : std::uint8_t {
   reject,
   next,
   to,
+  to_host,
+  resolve,
 };
 
 /// Which child of a node follows depends on what the step finds.

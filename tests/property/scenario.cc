@@ -185,8 +185,9 @@ Scenario make_scenario(std::uint64_t seed, unsigned workers) {
       }
     } else {
       step.what = ScenarioStep::What::clock;
-      static constexpr Nanoseconds steps[] = {1'000, 1'000'000, 20'000'000, 60'000'000, 11'000'000'000};
-      step.advance = steps[random.below(5)];
+      static constexpr Nanoseconds steps[] = {1'000,         1'000'000,      20'000'000,    60'000'000,
+                                              1'000'000'000, 11'000'000'000, 46'000'000'000};
+      step.advance = steps[random.below(7)];
     }
     scenario.steps.push_back(std::move(step));
   }
@@ -250,7 +251,8 @@ std::optional<std::string> difference(const std::vector<std::unique_ptr<Subject>
     }
   }
   for (std::size_t i = 0; i < 2; ++i) {
-    if (subjects[i]->table_contents() != subjects[2]->table_contents()) {
+    if (subjects[i]->table_contents() != subjects[2]->table_contents() ||
+        subjects[i]->neighbours() != subjects[2]->neighbours()) {
       return fmt::format("{} and reference have learned differently", names[i]);
     }
   }

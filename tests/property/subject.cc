@@ -40,6 +40,9 @@ std::string Observed::difference(const Observed& other) const {
       text += fmt::format("  counter {}: {} and {}\n", i, counters[i], other.counters[i]);
     }
   }
+  if (consumed != other.consumed || waiting != other.waiting) {
+    text += fmt::format("  consumed {} and {}, waiting {} and {}\n", consumed, other.consumed, waiting, other.waiting);
+  }
   if (cloned != other.cloned || originated != other.originated) {
     text +=
         fmt::format("  cloned {} and {}, originated {} and {}\n", cloned, other.cloned, originated, other.originated);
@@ -71,11 +74,15 @@ Subject::Subject(const SubjectOptions& options, std::vector<Program> programs)
   pipeline_.entry = {0, 0, 1, 2};
   for (unsigned i = 0; i < ports; ++i) {
     port_table_.ports[i].up = i != 3;
-    port_table_.ports[i].addresses = {*IpAddress::parse("10.0.0.254"), *IpAddress::parse("2001:db8::fe")};
+    port_table_.ports[i].mac = {{2, 0, 0, 0, 7, static_cast<std::uint8_t>(i)}};
+    for (const char* text : {"10.0.0.254/23", "2001:db8::fe/64"}) {
+      const auto parsed = *IpPrefix::parse_interface(text);
+      port_table_.ports[i].addresses.push_back({parsed.first, parsed.second});
+    }
   }
   port_table_.ports[1].addresses.clear();
   port_table_.count = ports;
-  pool_ = std::move(*FramePool::create(1024));
+  pool_ = std::move(*FramePool::create(2048));
   for (unsigned i = 0; i < options.workers; ++i) {
     auto worker = std::make_unique<Worker>(*pool_);
     const ExecutorContext context{*state_, pipeline_, port_table_, worker->frames, worker->outputs, worker->stats, i};
@@ -194,6 +201,8 @@ Observed Subject::observe() {
     }
     observed.cloned += worker->stats.cloned.get();
     observed.originated += worker->stats.originated.get();
+    observed.consumed += worker->stats.consumed.get();
+    observed.waiting += worker->stats.waiting.get();
   }
   for (const Counter* counter : world_.counters) {
     observed.counters.push_back(counter->packets());
@@ -207,7 +216,7 @@ bool Subject::accounted() const {
   std::uint64_t out = out_count_;
   for (const auto& worker : workers_) {
     in += worker->stats.cloned.get() + worker->stats.originated.get();
-    out += worker->stats.kept.get();
+    out += worker->stats.kept.get() + worker->stats.waiting.get() + worker->stats.consumed.get();
     for (const OwnedCounter& drops : worker->stats.drops) {
       out += drops.get();
     }
@@ -223,6 +232,14 @@ std::vector<std::pair<PairKey, std::uint32_t>> Subject::table_contents() const {
     std::ranges::sort(one);
     contents.insert(contents.end(), one.begin(), one.end());
   }
+  return contents;
+}
+
+std::vector<std::pair<NeighbourKey, MacAddress>> Subject::neighbours() const {
+  std::vector<std::pair<NeighbourKey, MacAddress>> contents;
+  state_->neighbours().table().for_each(
+      [&](const NeighbourKey& key, const MacAddress& mac) { contents.emplace_back(key, mac); });
+  std::ranges::sort(contents);
   return contents;
 }
 

@@ -33,6 +33,8 @@ struct Observed {
   std::vector<std::uint64_t> counters;
   std::uint64_t cloned = 0;
   std::uint64_t originated = 0;
+  std::uint64_t consumed = 0;
+  std::uint64_t waiting = 0;
 
   bool operator==(const Observed&) const = default;
   [[nodiscard]] std::string difference(const Observed& other) const;
@@ -58,10 +60,11 @@ class Subject {
   Observed observe();
   /// What a worker does when nothing more will come.
   void finish(Nanoseconds now);
-  /// in + cloned + originated = out + dropped + held (I4).
+  /// in + cloned + originated = out + dropped + consumed + held (I4).
   [[nodiscard]] bool accounted() const;
   /// What the tables hold, in a fixed order.
   [[nodiscard]] std::vector<std::pair<PairKey, std::uint32_t>> table_contents() const;
+  [[nodiscard]] std::vector<std::pair<NeighbourKey, MacAddress>> neighbours() const;
   [[nodiscard]] std::uint64_t hits() const;
   [[nodiscard]] std::size_t masks() const;
 

@@ -17,16 +17,31 @@ const T& pick(Random& random, const std::array<T, N>& from) {
 constexpr std::array<const char*, 7> macs{"02:00:00:00:00:01", "02:00:00:00:00:02", "02:00:00:00:00:03",
                                           "02:00:00:00:00:04", "02:00:00:00:01:01", "ff:ff:ff:ff:ff:ff",
                                           "01:00:5e:00:00:01"};
-constexpr std::array<const char*, 8> v4{"10.0.0.1", "10.0.0.2", "10.0.0.3",    "10.0.1.1",
-                                        "10.0.1.2", "10.1.0.1", "192.168.0.1", "224.0.0.1"};
-constexpr std::array<const char*, 7> v6{"2001:db8::1",   "2001:db8::2", "2001:db8::3", "2001:db8:1::1",
-                                        "2001:db8:1::2", "fe80::1",     "ff02::1"};
+// The last but one of each are the node's own.
+constexpr std::array<const char*, 9> v4{"10.0.0.1", "10.0.0.2",    "10.0.0.3",   "10.0.1.1", "10.0.1.2",
+                                        "10.1.0.1", "192.168.0.1", "10.0.0.254", "224.0.0.1"};
+constexpr std::array<const char*, 8> v6{"2001:db8::1",   "2001:db8::2", "2001:db8::3",  "2001:db8:1::1",
+                                        "2001:db8:1::2", "fe80::1",     "2001:db8::fe", "ff02::1"};
 constexpr std::array<std::uint16_t, 6> ports{53, 80, 1000, 1024, 5000, 40000};
 constexpr std::array<std::uint16_t, 3> vlans{1, 2, 100};
 constexpr std::array<std::uint8_t, 8> ttls{64, 64, 64, 64, 1, 2, 0, 255};
 constexpr std::array<std::uint8_t, 6> flag_sets{
     tcp_flag::ack, tcp_flag::syn,       tcp_flag::syn | tcp_flag::ack, tcp_flag::fin | tcp_flag::ack,
     tcp_flag::rst, tcp_flag::ack | 0xc0};
+
+// A neighbour solicitation or advertisement.
+PacketBuilder neighbour_message(Random& random, PacketBuilder builder) {
+  const bool advertisement = random.one_in(2);
+  const IpAddress target = *IpAddress::parse(pick(random, v6));
+  std::vector<std::uint8_t> content(target.bytes.begin(), target.bytes.end());
+  if (!random.one_in(4)) {
+    const MacAddress mac = *MacAddress::parse(pick(random, macs));
+    content.insert(content.end(), {static_cast<std::uint8_t>(advertisement ? 2 : 1), 1});
+    content.insert(content.end(), mac.bytes.begin(), mac.bytes.end());
+  }
+  builder.ipv6(pick(random, v6), pick(random, v6)).ttl(random.one_in(16) ? 64 : 255);
+  return builder.icmpv6(advertisement ? 136 : 135, 0, random.below(8) << 29U).payload(content);
+}
 
 PacketBuilder random_packet(Random& random, bool inner) {
   PacketBuilder builder;
@@ -41,10 +56,13 @@ PacketBuilder random_packet(Random& random, bool inner) {
     }
   }
   const std::uint32_t kind = random.below(16);
+  if (kind == 2) {
+    return neighbour_message(random, builder);
+  }
   if (kind == 0) {
     return builder.payload(random.below(60));
   }
-  if (kind == 1) {
+  if (kind == 1 || kind == 3) {
     return builder.arp(static_cast<std::uint16_t>(1 + random.below(2)), pick(random, macs), pick(random, v4),
                        pick(random, macs), pick(random, v4));
   }

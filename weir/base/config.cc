@@ -56,6 +56,42 @@ Config::Kind Config::kind() const { return content_ == nullptr ? Kind::null : co
 
 std::string Config::place() const { return content_ == nullptr ? Place{}.to_string() : content_->place.to_string(); }
 
+bool Config::same_as(const Config& other) const {
+  if (kind() != other.kind()) {
+    return false;
+  }
+  const auto same_entries = [](const Entry& a, const Entry& b) { return a.name == b.name && a.value.same_as(b.value); };
+  switch (kind()) {
+    case Kind::null:
+      return true;
+    case Kind::scalar:
+      return content_->text == other.content_->text;
+    case Kind::list:
+      return std::ranges::equal(content_->items, other.content_->items, &Config::same_as);
+    case Kind::map:
+      return std::ranges::equal(content_->entries, other.content_->entries, same_entries);
+  }
+  return false;
+}
+
+std::string Config::text() const {
+  std::vector<std::string> parts;
+  switch (kind()) {
+    case Kind::null:
+      return "nothing";
+    case Kind::scalar:
+      return content_->text;
+    case Kind::list:
+      std::ranges::transform(content_->items, std::back_inserter(parts), &Config::text);
+      return fmt::format("[{}]", fmt::join(parts, ", "));
+    case Kind::map:
+      std::ranges::transform(content_->entries, std::back_inserter(parts),
+                             [](const Entry& entry) { return fmt::format("{}: {}", entry.name, entry.value.text()); });
+      return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  return {};
+}
+
 std::string Config::found() const {
   constexpr std::size_t shown = 60;
   switch (kind()) {

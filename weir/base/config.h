@@ -61,6 +61,10 @@ class Config {
   [[nodiscard]] bool is_null() const { return kind() == Kind::null; }
   /// "node.yaml:12:5"
   [[nodiscard]] std::string place() const;
+  /// Whether both say the same, wherever they stand.
+  [[nodiscard]] bool same_as(const Config& other) const;
+  /// As one would write it on one line: "{a: 1, b: [x, y]}".
+  [[nodiscard]] std::string text() const;
   /// "'abc'", "a list of 3", "a map", "nothing": what errors say was found.
   [[nodiscard]] std::string found() const;
 

@@ -6,18 +6,18 @@
 #include <string>
 
 #include <weir/control/http.h>
-#include <weir/runtime/node.h>
+#include <weir/control/managed_node.h>
 
 namespace weir {
 
 /// An answer, or a stream of events that begins with it.
 struct ControlAnswer {
   HttpResponse response;
-  std::optional<std::chrono::milliseconds> interval;  ///< of the events (`stats_event`); none: no stream
+  std::optional<std::chrono::milliseconds> interval = {};  ///< of the events (`stats_event`); none: no stream
 };
 
 /// Any thread but a worker's; the node runs or has run.
-ControlAnswer answer(Node& node, const HttpRequest& request);
+ControlAnswer answer(ManagedNode& node, const HttpRequest& request);
 
 /// {"error": ..., "remedy": ...}; closes the connection unless `keep_alive` is set later.
 HttpResponse error_response(unsigned status, const std::string& problem, const std::string& remedy);

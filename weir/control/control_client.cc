@@ -1,5 +1,6 @@
 #include <weir/control/control_client.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -18,9 +19,12 @@ constexpr timeval patience{.tv_sec = 30, .tv_usec = 0};
 
 /// Sends `bytes`, then reads what comes until the response is whole.
 Result<> exchange(int socket, const std::string& bytes, HttpResponseReader& reader) {
-  // The request is shorter than the socket's buffer: it is taken whole or not at all.
-  if (::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
-    return error("the node does not take the request: {}", std::strerror(errno));
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const ssize_t count = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno != EINTR) {
+      return error("the node does not take the request: {}", std::strerror(errno));
+    }
+    sent += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
   }
   std::string input;
   std::array<char, 64U << 10U> piece;
@@ -56,17 +60,18 @@ std::unexpected<Error> refusal(const HttpResponseReader& reader) {
 
 }  // namespace
 
-Result<std::string> ask_control(const std::filesystem::path& socket, const std::string& target) {
+Result<std::string> ask_control(const std::filesystem::path& socket, const ControlRequest& request) {
   const auto connection = connect_control(socket);
   if (!connection) {
     return std::unexpected(connection.error());
   }
   ::setsockopt(connection->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   HttpResponseReader reader;
-  if (auto exchanged = exchange(connection->get(), http_get(target), reader); !exchanged) {
+  if (auto exchanged = exchange(connection->get(), http_request(request.method, request.target, request.body), reader);
+      !exchanged) {
     return std::unexpected(exchanged.error().at(socket.string()));
   }
-  if (reader.status() != 200) {
+  if (reader.status() / 100 != 2) {
     return std::unexpected(refusal(reader).error().at(socket.string()));
   }
   return reader.body();

@@ -30,10 +30,11 @@ class Share {
 
 }  // namespace
 
-ControlServer::ControlServer(Node& node, ControlSocket socket, ControlLimits limits)
+ControlServer::ControlServer(ManagedNode& node, ControlSocket socket, ControlLimits limits)
     : node_(node), socket_(std::move(socket)), limits_(limits) {}
 
-Result<std::unique_ptr<ControlServer>> ControlServer::start(Node& node, ControlSocket socket, ControlLimits limits) {
+Result<std::unique_ptr<ControlServer>> ControlServer::start(ManagedNode& node, ControlSocket socket,
+                                                            ControlLimits limits) {
   std::unique_ptr<ControlServer> server(new ControlServer(node, std::move(socket), limits));
   auto loop = Loop::create(server->clock_);
   if (!loop) {
@@ -162,7 +163,7 @@ Task<bool> ControlServer::send(Stream& stream, const HttpResponse& response) {
 Task<> ControlServer::watch(Stream& stream, std::chrono::milliseconds interval) {
   for (;;) {
     const Nanoseconds next = after(interval);
-    const std::string event = stats_event(node_);
+    const std::string event = stats_event(node_.node());
     const Share waiting(answers_, event.size());
     const auto written = co_await stream.write(event, after(limits_.answer));
     if (written != Stream::Outcome::done) {

@@ -8,7 +8,7 @@
 #include <weir/base/loop.h>
 #include <weir/control/control_socket.h>
 #include <weir/control/http.h>
-#include <weir/runtime/node.h>
+#include <weir/control/managed_node.h>
 
 namespace weir {
 
@@ -27,14 +27,15 @@ struct ControlLimits {
 class ControlServer {
  public:
   /// Serves from now on. The node was started: what it says before that is empty.
-  static Result<std::unique_ptr<ControlServer>> start(Node& node, ControlSocket socket, ControlLimits limits = {});
+  static Result<std::unique_ptr<ControlServer>> start(ManagedNode& node, ControlSocket socket,
+                                                      ControlLimits limits = {});
   /// Closes all connections and removes the socket.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
  private:
-  ControlServer(Node& node, ControlSocket socket, ControlLimits limits);
+  ControlServer(ManagedNode& node, ControlSocket socket, ControlLimits limits);
 
   Task<> accept();
   void admit(Descriptor connection);
@@ -44,7 +45,7 @@ class ControlServer {
   Task<> watch(Stream& stream, std::chrono::milliseconds interval);
   [[nodiscard]] Nanoseconds after(std::chrono::milliseconds duration) const;
 
-  Node& node_;
+  ManagedNode& node_;
   ControlSocket socket_;
   ControlLimits limits_;
   unsigned connections_ = 0;

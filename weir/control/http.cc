@@ -198,11 +198,15 @@ std::string to_bytes(const HttpResponse& response) {
   return response.head_only ? bytes : bytes + response.body;
 }
 
-std::string http_get(const std::string& target) {
-  http::request<http::empty_body> header(http::verb::get, target, 11);
+std::string http_request(const std::string& method, const std::string& target, const std::string& body) {
+  http::request<http::empty_body> header(http::string_to_verb(method), target, 11);
   header.set(http::field::host, "weir");
   header.keep_alive(false);
-  return header_of(header);
+  if (!body.empty()) {
+    header.set(http::field::content_type, "application/json");
+    header.content_length(body.size());
+  }
+  return header_of(header) + body;
 }
 
 struct HttpResponseReader::Parser : http::response_parser<http::string_body> {

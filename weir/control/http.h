@@ -18,7 +18,7 @@ namespace weir {
 /// A request that was read whole.
 struct HttpRequest {
   /// Of a body only so much is kept: a connection's memory is bounded, and no request here needs more.
-  static constexpr std::size_t kept_body = 4096;
+  static constexpr std::size_t kept_body = 16U << 10U;
 
   std::string method;  ///< as it came: "GET"
   std::string path;    ///< of the target, as it came: "/v1/rules"
@@ -82,10 +82,10 @@ std::string to_bytes(const HttpResponse& response);
 
 inline constexpr const char* http_continue = "HTTP/1.1 100 Continue\r\n\r\n";
 
-/// A GET for a client that asks once.
-std::string http_get(const std::string& target);
+/// A request of a client that asks once; `body` is JSON, or empty.
+std::string http_request(const std::string& method, const std::string& target, const std::string& body = {});
 
-/// Reads the response to one `http_get`.
+/// Reads the response to one `http_request`.
 class HttpResponseReader {
  public:
   static constexpr std::uint64_t body_limit = 1U << 30U;

@@ -27,7 +27,7 @@ class Writer {
   explicit Writer(const std::string& node) : node_(escaped(node)) {}
 
   /// The samples that follow are this metric's.
-  void metric(const char* name, const char* type, const char* help) {
+  void metric(const std::string& name, const char* type, std::string_view help) {
     name_ = name;
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
   }
@@ -47,7 +47,7 @@ class Writer {
 
  private:
   std::string node_;
-  const char* name_ = "";
+  std::string name_;
   std::string text_;
 };
 
@@ -154,9 +154,19 @@ void write_state(Writer& out, const Summary& s) {
   }
 }
 
+void write_services(Writer& out, const std::vector<ServiceMetrics>& services) {
+  for (const auto& [service, metrics] : services) {
+    for (const ServiceMetric& metric : metrics) {
+      out.metric(fmt::format("weir_{}_{}", service, metric.name), metric.counter ? "counter" : "gauge", metric.help);
+      out.sample({}, metric.value);
+    }
+  }
+}
+
 }  // namespace
 
-std::string metrics_text(const Summary& s, const std::string& node, const std::string& version) {
+std::string metrics_text(const Summary& s, const std::vector<ServiceMetrics>& services, const std::string& node,
+                         const std::string& version) {
   Writer out(node);
   out.gauge("weir_info", "Always 1; the label names the version.");
   out.sample({{"version", version}}, 1);
@@ -171,10 +181,13 @@ std::string metrics_text(const Summary& s, const std::string& node, const std::s
   out.sample({}, s.cloned);
   out.counter("weir_originated_packets_total", "Packets that the node made itself.");
   out.sample({}, s.originated);
+  out.counter("weir_consumed_packets_total", "Packets that were for the node itself.");
+  out.sample({}, s.consumed);
   write_stages(out, s);
   write_rule_cache(out, s);
   write_workers(out, s);
   write_state(out, s);
+  write_services(out, services);
   return out.take();
 }
 

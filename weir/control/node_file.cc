@@ -53,11 +53,26 @@ void read_budget(const Config& config, NodeOptions& options, Errors& errors) {
   }
 }
 
+constexpr std::int64_t shortest_mtu = 68;  // RFC 791
+constexpr std::int64_t longest_mtu = 65'535;
+
+MacAddress read_port_mac(const Config& config, Errors& errors) {
+  const auto mac = MacAddress::parse(errors.take(config.string("an Ethernet address such as 02:00:00:00:00:01")));
+  if (!mac) {
+    errors.add(mac.error().at(config.place()));
+    return {};
+  }
+  if (mac->multicast() || *mac == MacAddress{}) {
+    errors.take(config.error("{} is not the address of one station; its first byte must be even", mac->to_string()));
+  }
+  return *mac;
+}
+
 NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem::path& folder, Errors& errors) {
   NodeFile::PortEntry port{.name = entry.name, .place = entry.value, .device = {}, .options = {}};
   const Config* device = &entry.value;
   if (entry.value.kind() != Config::Kind::scalar) {
-    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses"}); !checked) {
+    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses", "mac", "mtu"}); !checked) {
       errors.take(checked);
       return port;
     }
@@ -81,6 +96,12 @@ NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem:
       } else {
         errors.add(parsed.error().at(address.place()));
       }
+    }
+    if (const Config* mac = entry.value.find("mac")) {
+      port.options.mac = read_port_mac(*mac, errors);
+    }
+    if (const Config* mtu = entry.value.find("mtu")) {
+      port.options.mtu = static_cast<std::uint32_t>(errors.take(mtu->integer(shortest_mtu, longest_mtu)));
     }
   }
   port.place = *device;
@@ -204,21 +225,6 @@ void read_chains(const Config& config, NodeFile& file, std::span<const Config::E
   }
 }
 
-/// Puts the services into the order in which chains name them, and leaves out those that none does.
-void keep_used(NodeFile& file) {
-  std::vector<NodeFile::ServiceEntry> used;
-  std::map<std::size_t, std::size_t> places;
-  for (NodeFile::ChainEntry& chain : file.chains) {
-    for (std::size_t& service : chain.services) {
-      if (const auto [place, fresh] = places.try_emplace(service, used.size()); fresh) {
-        used.push_back(file.services[service]);
-      }
-      service = places[service];
-    }
-  }
-  file.services = std::move(used);
-}
-
 void read_services(const Config& config, NodeFile& file, const ServiceRegistry& registry, Errors& errors) {
   const auto services = errors.take(config.get("services").map("a map of services, NAME: {SETTING: VALUE}"));
   for (const Config::Entry& entry : services) {
@@ -228,15 +234,12 @@ void read_services(const Config& config, NodeFile& file, const ServiceRegistry& 
       continue;
     }
     file.services.push_back({*kind, entry.key, entry.value});
-    errors.take(check_settings(**kind, entry.value));
+    errors.take(check_settings((*kind)->name, (*kind)->settings, entry.value));
   }
   if (services.empty() && errors.empty()) {
     errors.take(config.error("no services; nothing would handle the packets. Write services: {{l2_switch: {{}}}}"));
   }
   read_chains(config, file, services, errors);
-  if (errors.empty()) {
-    keep_used(file);
-  }
 }
 
 Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, const ServiceRegistry& registry) {
@@ -251,7 +254,7 @@ Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, c
     return entries->front().value.error("schema version {}, and this weir knows version 1",
                                         entries->front().value.found());
   }
-  NodeFile file{.folder = std::move(folder)};
+  NodeFile file{.registry = &registry, .folder = std::move(folder)};
   Errors errors;
   errors.take(config.check_keys(keys));
   NodeOptions& options = file.options;

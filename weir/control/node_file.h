@@ -39,9 +39,10 @@ struct NodeFile {
     [[nodiscard]] bool takes(const PortOptions& port) const;
   };
 
+  const ServiceRegistry* registry = nullptr;  ///< that its services are of; outlives it
   NodeOptions options;
   std::vector<PortEntry> ports;
-  std::vector<ServiceEntry> services;  ///< in the order in which chains name them
+  std::vector<ServiceEntry> services;  ///< in the order of the file
   std::vector<ChainEntry> chains;      ///< a port's is the first that takes it; each port has one
   std::filesystem::path folder;        ///< what paths start from
   std::string control;                 ///< path of the control socket; "off"; empty: where its name says
@@ -55,26 +56,5 @@ struct NodeFile {
   static Result<NodeFile> parse(std::string_view text, std::string name, const std::filesystem::path& folder,
                                 const ServiceRegistry& registry);
 };
-
-/// What the command line changes in a node file.
-struct NodeOverrides {
-  bool no_rule_cache = false;
-  std::optional<EngineKind> engine;
-};
-
-/// How the node is to be built.
-enum class LoadMode : std::uint8_t {
-  run,    ///< with its devices open: files are created
-  check,  ///< without: nothing is written; captures to be read are opened and closed
-  trace,  ///< without; prepared for `trace_packet`
-};
-
-/// A node with its ports, services and chain, not started.
-Result<std::unique_ptr<Node>> build_node(const NodeFile& file, LoadMode mode = LoadMode::run,
-                                         const NodeOverrides& overrides = {});
-
-/// read, then build.
-Result<std::unique_ptr<Node>> load_node(const std::string& path, const ServiceRegistry& registry,
-                                        LoadMode mode = LoadMode::run, const NodeOverrides& overrides = {});
 
 }  // namespace weir

@@ -1,7 +1,7 @@
-#include <weir/control/node_file.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <weir/control/managed_node.h>
 
 namespace weir {
 namespace {
@@ -9,12 +9,13 @@ namespace {
 // "pass" hands packets on, "end" sends them everywhere.
 ServiceRegistry registry() {
   ServiceRegistry services;
-  services.add({"pass", "", {}, [](ServiceContext& context) -> Result<ServiceStages> {
+  services.add({"pass", "", {}, [](ServiceContext& context) -> Result<std::unique_ptr<Service>> {
                   const FlowStage& stage = context.node.graph().stage("pass", [](Flow& flow) { return flow.next(); });
-                  return ServiceStages{stage, stage};
+                  return std::make_unique<Service>(ServiceStages{stage, stage});
                 }});
-  services.add({"end", "", {}, [](ServiceContext& context) -> Result<ServiceStages> {
-                  return ServiceStages{context.node.graph().stage("end", [](Flow& flow) { return flow.flood(); }), {}};
+  services.add({"end", "", {}, [](ServiceContext& context) -> Result<std::unique_ptr<Service>> {
+                  return std::make_unique<Service>(
+                      ServiceStages{context.node.graph().stage("end", [](Flow& flow) { return flow.flood(); }), {}});
                 }});
   return services;
 }
@@ -80,8 +81,22 @@ pin: false
   EXPECT_EQ(file->ports[1].device.argument, "folder/in.pcap");
   EXPECT_EQ(file->ports[1].device.options.at("out"), "/abs/out.pcap");
   ASSERT_EQ(file->services.size(), 2U);
-  EXPECT_EQ(file->services[0].kind->name, "pass");
-  EXPECT_EQ(file->services[1].kind->name, "end");
+  EXPECT_EQ(file->services[0].kind->name, "end");
+  EXPECT_EQ(file->services[1].kind->name, "pass");
+}
+
+TEST(NodeFile, APortMayHaveAnEthernetAddressAndAnMtu) {
+  const auto file = parse(R"(weir: 1
+ports:
+  a: {device: 'memory:', mac: '02:00:00:00:00:aa', mtu: 9000}
+  b: 'memory:'
+services: {end: }
+)");
+  ASSERT_TRUE(file) << message(file);
+  EXPECT_EQ(file->ports[0].options.mac->to_string(), "02:00:00:00:00:aa");
+  EXPECT_EQ(file->ports[0].options.mtu, 9000U);
+  EXPECT_FALSE(file->ports[1].options.mac);
+  EXPECT_FALSE(file->ports[1].options.mtu);
 }
 
 TEST(NodeFile, SaysWhereItsControlSocketIs) {
@@ -121,19 +136,19 @@ TEST(NodeFile, TwoPortsMayReadOneFileButNotWriteIt) {
 TEST(NodeFile, BuildsANodeThatRuns) {
   const auto file = parse("weir: 1\nports: {a: 'memory:count=100', b: 'memory:'}\nservices: {pass: , end: }\n");
   ASSERT_TRUE(file) << message(file);
-  const auto node = build_node(*file);
+  const auto node = ManagedNode::build(*file);
   ASSERT_TRUE(node) << message(node);
-  ASSERT_TRUE((*node)->run());
-  EXPECT_EQ((*node)->summary().ports[1].out_packets, 100U);
+  ASSERT_TRUE((*node)->node().run());
+  EXPECT_EQ((*node)->node().summary().ports[1].out_packets, 100U);
 }
 
 TEST(NodeFile, OverridesWin) {
   const auto file = parse(smallest);
   ASSERT_TRUE(file);
-  const auto node = build_node(*file, LoadMode::run, {.no_rule_cache = true, .engine = EngineKind::reference});
+  const auto node = ManagedNode::build(*file, LoadMode::run, {.no_rule_cache = true, .engine = EngineKind::reference});
   ASSERT_TRUE(node);
-  EXPECT_EQ((*node)->options().rule_cache, 0U);
-  EXPECT_EQ((*node)->options().engine, EngineKind::reference);
+  EXPECT_EQ((*node)->node().options().rule_cache, 0U);
+  EXPECT_EQ((*node)->node().options().engine, EngineKind::reference);
 }
 
 TEST(NodeFile, ChainsMustEnd) {
@@ -142,7 +157,7 @@ TEST(NodeFile, ChainsMustEnd) {
         parse(fmt::format("weir: 1\nports: {{a: 'memory:'}}\nservices: {{pass: , end: }}\n"
                           "chains: [{{services: {}}}]\n",
                           chain));
-    return file ? message(build_node(*file)) : message(file);
+    return file ? message(ManagedNode::build(*file)) : message(file);
   };
   EXPECT_EQ(built("[pass, end]"), "no error");
   EXPECT_EQ(built("[end]"), "no error");
@@ -172,14 +187,14 @@ chains:
     chains.push_back(file->chains[file->chain_of(port.options)].name);
   }
   EXPECT_THAT(chains, testing::ElementsAre("front", "web", "rest"));
-  EXPECT_EQ(message(build_node(*file)), "no error");
+  EXPECT_EQ(message(ManagedNode::build(*file)), "no error");
 }
 
 TEST(NodeFile, MistakesInChains) {
   const auto built = [](std::string_view chains) {
     const auto file =
         parse(fmt::format("weir: 1\nports: {{a: 'memory:'}}\nservices: {{pass: , end: }}\nchains:\n{}", chains));
-    return file ? message(build_node(*file)) : message(file);
+    return file ? message(ManagedNode::build(*file)) : message(file);
   };
   EXPECT_EQ(built("- {selector: {app: web}, services: [end]}\n"),
             "n.yaml:5:1: no chain takes port 'a'; add one with an empty selector at the end, or give the port a label "

@@ -85,6 +85,13 @@ std::string describe(const Operation& operation, Layout layout, const Names& nam
       return action(ActionKind::drop);
     case Op::enter:
       return action(ActionKind::enter);
+    case Op::to_host:
+      return action(ActionKind::to_host);
+    case Op::resolve:
+      return describe(Action{.kind = ActionKind::resolve,
+                             .number = operation.number,
+                             .value = to_field(operation.operand<IpAddress>())},
+                      names);
   }
   return {};
 }
@@ -108,9 +115,10 @@ RuleLine line_of(unsigned worker, const Key& value, const Key& mask, const RuleB
 
 Names names_of(Node& node) {
   std::vector<std::string> ports;
-  for (const auto& port : node.ports()) {
-    ports.push_back(port->name);
-  }
+  node.for_each_port([&](PortId id, const Port& port) {
+    ports.resize(std::size_t{id.number} + 1);
+    ports.back() = port.name;
+  });
   return {node.state(), node.pipeline(), std::move(ports)};
 }
 
@@ -142,6 +150,22 @@ RuleLines rule_lines(Node& node, std::size_t limit) {
   std::ranges::sort_heap(found, std::greater{});
   for (const Found& rule : found) {
     lines.rules.push_back(line_of(rule.worker, rule.value, rule.mask, *rule.body, names));
+  }
+  return lines;
+}
+
+std::vector<RuleLine> rules_for(Node& node, const Key& key) {
+  std::vector<RuleLine> lines;
+  const Names names = names_of(node);
+  const EpochScope scope(node.epochs());
+  for (unsigned i = 0; i < node.workers().size(); ++i) {
+    if (CoreExecutor* core = node.workers()[i]->core()) {
+      core->cache().for_each([&](const Key& value, const Key& mask, const RuleBody& body) {
+        if (equal_under(key, value, mask)) {
+          lines.push_back(line_of(i, value, mask, body, names));
+        }
+      });
+    }
   }
   return lines;
 }

@@ -27,6 +27,9 @@ struct RuleLines {
 /// The valid rules, at most `limit`. The node runs or has run. Any thread but a worker's.
 RuleLines rule_lines(Node& node, std::size_t limit = ~std::size_t{0});
 
+/// The valid rules that take packets with this key, whatever their guards say, of all workers.
+std::vector<RuleLine> rules_for(Node& node, const Key& key);
+
 /// Names for descriptions of this node's rules.
 Names names_of(Node& node);
 

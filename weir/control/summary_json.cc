@@ -117,6 +117,7 @@ Json stats_json(const Summary& s) {
             {"dropped", s.dropped()},
             {"cloned", s.cloned},
             {"originated", s.originated},
+            {"consumed", s.consumed},
             {"held", s.held}}},
           {"wall_ns", s.wall_ns},
           {"ns_per_packet", ratio(cpu_ns(s), s.in_packets())},

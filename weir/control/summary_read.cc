@@ -66,6 +66,7 @@ Summary summary_of(const Json& json) {
   if (const auto packets = json.find("packets"); packets != json.end()) {
     s.cloned = number(*packets, "cloned");
     s.originated = number(*packets, "originated");
+    s.consumed = number(*packets, "consumed");
     s.held = number(*packets, "held");
   }
   s.wall_ns = json.value("wall_ns", std::uint64_t{0});

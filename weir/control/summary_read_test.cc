@@ -16,6 +16,7 @@ TEST(SummaryRead, ReadsWhatWasWritten) {
   s.tables.push_back({"macs", 16, 17, 18});
   s.exact_hits = 19;
   s.hints_evicted = 20;
+  s.consumed = 22;
   s.held = 21;
   s.wall_ns = 22;
   const std::string json = summary_json(s);

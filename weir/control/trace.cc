@@ -40,6 +40,10 @@ class Recorder final : public TraceObserver {
                      action.empty() ? "none matches" : action));
     depend(fmt::format("the rules of '{}' that this packet could match", name));
   }
+  void consulted(std::string_view name) override {
+    note(fmt::format("reads {}", name));
+    depend(std::string(name));
+  }
   void learned(std::string_view name, const std::string& key, const std::string& value, Learned outcome) override {
     static constexpr std::string_view outcomes[] = {"known already", "added", "moved", "fixed, stays as it is",
                                                     "no room"};
@@ -116,12 +120,14 @@ std::vector<std::string> headers_of(const Key& key, std::uint32_t length) {
 }  // namespace
 
 struct PacketTracer::Parts {
-  explicit Parts(Node& to)
+  Parts(Node& to, TraceMode how)
       : node(to),
+        mode(how),
         names(names_of(to)),
         recorder(to, names),
         frames(to.pool()),
-        executor({to.state(), to.pipeline(), to.port_table(), frames, outputs, stats, 0}, CoreOptions{0}),
+        executor({to.state(), to.pipeline(), to.port_table(), frames, outputs, stats, 0},
+                 {.rule_cache = 0, .dry = how == TraceMode::running}),
         reader(to.epochs()) {}
 
   Packet* take(const TracedFrame& frame) {
@@ -136,7 +142,9 @@ struct PacketTracer::Parts {
   /// Runs it; calls sent(port, packet) for what leaves.
   template <class Sent>
   void run(Packet* packet, const TracedFrame& frame, Sent sent) {
-    node.state().expire(frame.time);
+    if (mode == TraceMode::replay) {
+      node.state().expire(frame.time);
+    }
     DecisionBudget budget;
     executor.process(frame.port, std::span(&packet, 1), frame.time, budget);
     outputs.flush([&](PortId port, std::span<Packet*> packets) {
@@ -148,6 +156,7 @@ struct PacketTracer::Parts {
   }
 
   Node& node;
+  TraceMode mode;
   Names names;
   Recorder recorder;
   PacketCache frames;
@@ -157,7 +166,7 @@ struct PacketTracer::Parts {
   EpochScope reader;
 };
 
-PacketTracer::PacketTracer(Node& node) : parts_(std::make_unique<Parts>(node)) {}
+PacketTracer::PacketTracer(Node& node, TraceMode mode) : parts_(std::make_unique<Parts>(node, mode)) {}
 PacketTracer::~PacketTracer() = default;
 
 void PacketTracer::pass(const TracedFrame& frame) {
@@ -178,6 +187,11 @@ TraceReport PacketTracer::trace(const TracedFrame& frame) {
   Key key;
   pull_up_and_parse(parts.frames, *packet, key);
   report.packet = headers_of(key, packet->length);
+  key.ingress = frame.port.number;
+  if (parts.mode == TraceMode::running) {
+    key.stage = parts.node.pipeline().entry_of(frame.port);
+    report.cached = rules_for(parts.node, key);
+  }
   std::array<std::uint64_t, max_reasons> before{};
   for (std::size_t i = 0; i < before.size(); ++i) {
     before[i] = parts.stats.drops[i].get();

@@ -1,6 +1,6 @@
 #pragma once
-// Explains one packet against a node that does not run: the stages it goes through, what they look at, the rule it
-// becomes, and where it goes. Nothing leaves the node.
+// Explains one packet: the stages it goes through, what they look at, the rule it becomes, and where it goes. Nothing
+// leaves the node.
 
 #include <cstdint>
 #include <span>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <weir/control/node_file.h>
+#include <weir/control/rule_text.h>
 
 namespace weir {
 
@@ -37,13 +38,18 @@ struct TraceReport {
   std::vector<std::string> outputs;  ///< "bob: 74 bytes", in order
   std::vector<std::string> drops;    ///< "denied_by_rule: a rule of the firewall denies it"
   std::string placement;
+  std::vector<RuleLine> cached;  ///< of a running node: the rules of its workers that take such packets now
 };
 
-/// Runs frames through a node that was built with LoadMode::trace, and remembers what it learns, as the node itself
-/// would at their times.
+enum class TraceMode : std::uint8_t {
+  replay,   ///< a node built with LoadMode::trace, which remembers what it learns as the node itself would
+  running,  ///< a node that runs, in which nothing changes: nothing is learned, counted or sent
+};
+
+/// Runs frames through a node, at their times. Of a running node: any thread but a worker's, for a short time.
 class PacketTracer {
  public:
-  explicit PacketTracer(Node& node);
+  explicit PacketTracer(Node& node, TraceMode mode = TraceMode::replay);
   ~PacketTracer();
 
   /// Without a report: what came before.
@@ -58,6 +64,8 @@ class PacketTracer {
 /// For people.
 std::string trace_text(const TraceReport& report);
 std::string trace_json(const TraceReport& report);
+/// From the answer of a running node (/v1/trace).
+Result<TraceReport> read_trace(const std::string& json);
 
 /// What the node file's captures hold.
 struct TraceInput {
@@ -71,5 +79,6 @@ Result<TraceInput> find_packet(const NodeFile& file, std::uint64_t number, const
                                std::uint64_t after);
 /// A frame from hexadecimal digits; spaces, colons and line ends between them do not matter.
 Result<TraceInput> packet_from_hex(const NodeFile& file, std::string_view digits, const std::string& port);
+Result<std::vector<std::uint8_t>> frame_from_hex(std::string_view digits);
 
 }  // namespace weir

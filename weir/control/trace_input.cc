@@ -101,13 +101,8 @@ Result<TraceInput> find_packet(const NodeFile& file, std::uint64_t number, const
   }
 }
 
-Result<TraceInput> packet_from_hex(const NodeFile& file, std::string_view digits, const std::string& port) {
-  const auto chosen = choose(file, port, false);
-  if (!chosen) {
-    return std::unexpected(chosen.error());
-  }
-  TraceInput input;
-  input.frame.port = *chosen;
+Result<std::vector<std::uint8_t>> frame_from_hex(std::string_view digits) {
+  std::vector<std::uint8_t> bytes;
   unsigned half = 0;
   bool odd = false;
   for (const char digit : digits) {
@@ -123,19 +118,28 @@ Result<TraceInput> packet_from_hex(const NodeFile& file, std::string_view digits
                    digit);
     }
     if (odd) {
-      input.frame.bytes.push_back(static_cast<std::uint8_t>(half << 4U | value));
+      bytes.push_back(static_cast<std::uint8_t>(half << 4U | value));
     }
     half = value;
     odd = !odd;
   }
-  if (odd || input.frame.bytes.empty()) {
-    return error("{} hexadecimal digits; two make a byte", 2 * input.frame.bytes.size() + (odd ? 1 : 0));
+  if (odd || bytes.empty()) {
+    return error("{} hexadecimal digits; two make a byte", 2 * bytes.size() + (odd ? 1 : 0));
   }
   constexpr std::size_t longest = 65'535;
-  if (input.frame.bytes.size() > longest) {
-    return error("a frame of {} bytes; the longest is {}", input.frame.bytes.size(), longest);
+  if (bytes.size() > longest) {
+    return error("a frame of {} bytes; the longest is {}", bytes.size(), longest);
   }
-  return input;
+  return bytes;
+}
+
+Result<TraceInput> packet_from_hex(const NodeFile& file, std::string_view digits, const std::string& port) {
+  const auto chosen = choose(file, port, false);
+  auto bytes = frame_from_hex(digits);
+  if (!chosen || !bytes) {
+    return std::unexpected(chosen ? bytes.error() : chosen.error());
+  }
+  return TraceInput{{std::move(*bytes), *chosen}, {}};
 }
 
 }  // namespace weir

@@ -1,6 +1,6 @@
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
+#include <weir/control/internal/json.h>
 #include <weir/control/trace.h>
 
 namespace weir {
@@ -53,6 +53,9 @@ std::string trace_text(const TraceReport& report) {
       text += fmt::format("    placed in {}\n", report.placement);
     }
   }
+  if (!report.cached.empty()) {
+    text += "\nRules that take such packets now\n" + rules_text({report.cached, report.cached.size()});
+  }
   text += "\nFate\n";
   for (const std::string& output : report.outputs) {
     text += fmt::format("  out by {}\n", output);
@@ -61,17 +64,16 @@ std::string trace_text(const TraceReport& report) {
     text += fmt::format("  dropped, {}\n", drop);
   }
   if (report.outputs.empty() && report.drops.empty()) {
-    text += "  held by a stage\n";
+    text += "  held by a stage, or taken by the node itself\n";
   }
   return text;
 }
 
 std::string trace_json(const TraceReport& report) {
-  using nlohmann::ordered_json;
-  ordered_json json{{"port", report.port}, {"packet", report.packet}};
-  json["decisions"] = ordered_json::array();
+  Json json{{"port", report.port}, {"packet", report.packet}};
+  json["decisions"] = Json::array();
   for (const TracedDecision& decision : report.decisions) {
-    ordered_json steps = ordered_json::array();
+    Json steps = Json::array();
     for (const auto& step : decision.steps) {
       steps.push_back({{"stage", step.stage}, {"events", step.events}});
     }
@@ -86,7 +88,41 @@ std::string trace_json(const TraceReport& report) {
   }
   json["outputs"] = report.outputs;
   json["drops"] = report.drops;
+  json["cached"] = rules_json(report.cached);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+Result<TraceReport> read_trace(const std::string& text) {
+  using Lines = std::vector<std::string>;
+  TraceReport report;
+  try {
+    const Json json = Json::parse(text);
+    json.at("port").get_to(report.port);
+    json.at("packet").get_to(report.packet);
+    for (const Json& decision : json.at("decisions")) {
+      TracedDecision& read = report.decisions.emplace_back();
+      for (const Json& stage : decision.at("stages")) {
+        read.steps.push_back({stage.at("stage").get<std::string>(), stage.at("events").get<Lines>()});
+      }
+      const Json& rule = decision.at("rule");
+      rule.at("match").get_to(read.match);
+      rule.at("guards").get_to(read.guards);
+      rule.at("actions").get_to(read.actions);
+      rule.at("dependencies").get_to(read.dependencies);
+      rule.at("not_kept").get_to(read.not_cacheable);
+      rule.at("placement").get_to(report.placement);
+    }
+    json.at("outputs").get_to(report.outputs);
+    json.at("drops").get_to(report.drops);
+  } catch (const Json::exception& wrong) {
+    return error("what came back is not understood ({}); is the node of another version of weir?", wrong.what());
+  }
+  const auto cached = read_rules(Json{{"rules", Json::parse(text)["cached"]}, {"total", 0}}.dump());
+  if (!cached) {
+    return std::unexpected(cached.error());
+  }
+  report.cached = cached->rules;
+  return report;
 }
 
 }  // namespace weir

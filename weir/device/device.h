@@ -10,6 +10,7 @@
 
 #include <weir/base/clock.h>
 #include <weir/base/error.h>
+#include <weir/packet/address.h>
 #include <weir/packet/frame_pool.h>
 
 namespace weir {
@@ -49,6 +50,15 @@ class Device {
   virtual Result<> open(const DeviceContext& context) = 0;
 
   [[nodiscard]] virtual DeviceTraits traits() const = 0;
+
+  /// The Ethernet address that this end of the link has, if the device has one of its own; fixed once it is open.
+  [[nodiscard]] virtual std::optional<MacAddress> mac() const { return std::nullopt; }
+
+  /// The kernel's network interface that the device is an end of; empty if it is of none. Fixed once it is open.
+  [[nodiscard]] virtual std::string interface() const { return {}; }
+
+  /// Bytes of the longest L3 packet that its link takes, if the device knows; fixed once it is open.
+  [[nodiscard]] virtual std::optional<std::uint32_t> mtu() const { return std::nullopt; }
 
   /// Looks after what changes from outside, such as an interface that disappears and returns; whether frames can pass
   /// now. The node calls it about every millisecond while it runs, on the thread that opened the device; it may take a

@@ -47,6 +47,14 @@ Result<std::unique_ptr<Device>> make(const DeviceSpec& spec) {
 
 }  // namespace
 
+std::string DeviceSpec::to_string() const {
+  std::string text = kind + ":" + argument;
+  for (const auto& [name, value] : options) {
+    text += fmt::format("{}{}={}", text.back() == ':' ? "" : ",", name, value);
+  }
+  return text;
+}
+
 Result<DeviceSpec> DeviceSpec::parse(std::string_view text) {
   DeviceSpec spec;
   const std::size_t colon = text.find(':');

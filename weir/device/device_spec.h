@@ -22,6 +22,10 @@ struct DeviceSpec {
   /// Takes `text` apart; whether the kind and its options exist is for make_device to say. Errors name the part at
   /// fault.
   static Result<DeviceSpec> parse(std::string_view text);
+  /// As it is written.
+  [[nodiscard]] std::string to_string() const;
+
+  bool operator==(const DeviceSpec&) const = default;
 };
 
 /// One kind of device, for `weir devices` and for error messages.

@@ -193,6 +193,10 @@ Result<> TapDevice::bring_up() {
   return {};
 }
 
+std::optional<std::uint32_t> TapDevice::mtu() const {
+  return mtu_ != 0 ? std::optional<std::uint32_t>(mtu_) : std::nullopt;
+}
+
 DeviceTraits TapDevice::traits() const {
   return {.queues = static_cast<unsigned>(queues_.size()), .checksums = offload_, .segmentation = offload_};
 }

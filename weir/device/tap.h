@@ -24,6 +24,9 @@ class TapDevice final : public Device {
 
   Result<> open(const DeviceContext& context) override;
   [[nodiscard]] DeviceTraits traits() const override;
+  [[nodiscard]] std::string interface() const override { return name_; }
+  // No mac(): the interface's address is that of the kernel, at the other end.
+  [[nodiscard]] std::optional<std::uint32_t> mtu() const override;
   bool tend() override;
   std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) override;
   std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) override;

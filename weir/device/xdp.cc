@@ -94,6 +94,8 @@ XdpDevice::XdpDevice(const XdpConfig& config) : config_(std::make_unique<XdpConf
 
 XdpDevice::~XdpDevice() { release(); }
 
+std::string XdpDevice::interface() const { return config_->interface; }
+
 std::string XdpDevice::name() const { return "xdp:" + config_->interface; }
 
 Result<std::unique_ptr<Device>> XdpDevice::make(const DeviceSpec& spec) {
@@ -120,7 +122,7 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   pool_ = &context.pool;
   clock_ = &context.clock;
   for (auto* netlink : {&netlink_, &watch_}) {
-    auto opened = Netlink::open(netlink == &watch_);
+    auto opened = Netlink::open(netlink == &watch_ ? Netlink::Watch::links : Netlink::Watch::nothing);
     if (!opened) {
       return std::unexpected(opened.error());
     }
@@ -130,6 +132,8 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   if (!link) {
     return std::unexpected(link.error());
   }
+  mac_ = link->mac;
+  mtu_ = link->mtu;
   const UndoneOffloads undone = undo_left_offloads();
   for (const std::string& line : undone.done) {
     log::info("{}", line);

@@ -45,6 +45,10 @@ class XdpDevice final : public Device {
 
   Result<> open(const DeviceContext& context) override;
   [[nodiscard]] DeviceTraits traits() const override { return traits_; }
+  [[nodiscard]] std::string interface() const override;
+  /// The interface's, as they were when the port was opened.
+  [[nodiscard]] std::optional<MacAddress> mac() const override { return mac_; }
+  [[nodiscard]] std::optional<std::uint32_t> mtu() const override { return mtu_; }
   bool tend() override;
   std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) override;
   std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) override;
@@ -68,6 +72,8 @@ class XdpDevice final : public Device {
 
   std::unique_ptr<device_internal::XdpConfig> config_;
   DeviceTraits traits_;
+  MacAddress mac_;
+  std::uint32_t mtu_ = 0;
   FramePool* pool_ = nullptr;
   const Clock* clock_ = nullptr;
 

@@ -40,6 +40,8 @@ struct WorkerStats {
   OwnedCounter revoked;        ///< rules found invalid
   OwnedCounter hints_evicted;  ///< entries of the exact-match cache that made room for others
   OwnedCounter kept;           ///< packets that packet stages keep now
+  OwnedCounter consumed;       ///< packets that were for the node itself, which took them
+  OwnedCounter waiting;        ///< packets that wait for a neighbour's Ethernet address now
 
   void drop(ReasonId reason) { drops[reason].add(); }
 };
@@ -75,6 +77,8 @@ class Executor {
 
   /// Between batches: housekeeping; packet stages hand back packets whose time has come. What leaves is in the outputs.
   virtual void idle(Nanoseconds now) = 0;
+  /// The port goes: what waits there for a neighbour, or came in by it and waits, is dropped (port_down).
+  virtual void forget(PortId port) = 0;
   /// Instead of `idle`, when nothing more will come: packet stages keep no packet any longer.
   virtual void finish(Nanoseconds now) = 0;
 };

@@ -1,6 +1,7 @@
 #pragma once
 // What engines know of ports: where packets may go.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <string>
@@ -12,18 +13,53 @@
 
 namespace weir {
 
-/// The ports of a node, by number. Filled before workers see the number; `up` changes while they run.
+/// One of the node's own addresses, and the network it has there.
+struct PortAddress {
+  IpAddress address;
+  IpPrefix network;
+
+  bool operator==(const PortAddress&) const = default;
+};
+
+/// The ports of a node, by number. `up` changes while workers run; the rest only while it is false and they have passed
+/// since: a number may be taken again by another port. `count` is above all numbers ever taken.
 struct PortTable {
   struct Port {
     std::atomic<bool> up{false};
     std::string name;
-    std::vector<IpAddress> addresses;  ///< the node's own on this port: what ICMP errors come from
+    MacAddress mac;                      ///< the node's own on this port
+    std::vector<PortAddress> addresses;  ///< the node's own on this port: what ICMP errors come from
+    std::uint32_t mtu = 1500;            ///< bytes of the longest L3 packet that its link takes
+
+    /// Whether the address is the node's own on this port.
+    [[nodiscard]] bool owns(const IpAddress& address) const {
+      return std::ranges::any_of(addresses, [&](const PortAddress& own) { return own.address == address; });
+    }
+    /// The node's own address in the network that `address` lies in; nullptr if it lies in none.
+    [[nodiscard]] const PortAddress* on_link(const IpAddress& address) const {
+      const PortAddress* best = nullptr;
+      for (const PortAddress& own : addresses) {
+        if (own.network.contains(address) && (best == nullptr || own.network.length > best->network.length)) {
+          best = &own;
+        }
+      }
+      return best;
+    }
   };
 
   std::array<Port, max_ports> ports;
   std::atomic<std::uint16_t> count{0};
 
   [[nodiscard]] bool known(std::uint32_t number) const { return number < count.load(std::memory_order_acquire); }
+  [[nodiscard]] bool up(std::uint32_t number) const {
+    return known(number) && ports[number].up.load(std::memory_order_acquire);
+  }
+  /// Whether the address is the node's own on a port that is up.
+  [[nodiscard]] bool owns(const IpAddress& address) const {
+    const std::uint16_t all = count.load(std::memory_order_acquire);
+    return std::any_of(ports.begin(), ports.begin() + all,
+                       [&](const Port& port) { return port.up.load(std::memory_order_acquire) && port.owns(address); });
+  }
 };
 
 /// Packets on their way out, by port, until the worker hands them to the devices. One thread.

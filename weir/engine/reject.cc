@@ -19,6 +19,8 @@ IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
       return v6 ? IcmpErrorKind{1, 1, 0} : IcmpErrorKind{3, 13, 0};
     case IcmpError::port_unreachable:
       return v6 ? IcmpErrorKind{1, 4, 0} : IcmpErrorKind{3, 3, 0};
+    case IcmpError::host_unreachable:
+      return v6 ? IcmpErrorKind{1, 3, 0} : IcmpErrorKind{3, 1, 0};
     case IcmpError::too_big:
       return v6 ? IcmpErrorKind{2, 0, mtu} : IcmpErrorKind{3, 4, mtu};
   }
@@ -34,11 +36,11 @@ Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, c
   }
   const bool v6 = packet.layout.l3() == L3::ipv6;
   const auto& addresses = ports.ports[packet.ingress].addresses;
-  const auto own = std::ranges::find(addresses, v6, &IpAddress::v6);
+  const auto own = std::ranges::find_if(addresses, [v6](const PortAddress& each) { return each.address.v6 == v6; });
   if (own == addresses.end()) {
     return nullptr;
   }
-  Packet* message = make_icmp_error(frames, packet, kind_of(what, v6), *own);
+  Packet* message = make_icmp_error(frames, packet, kind_of(what, v6), own->address);
   if (message != nullptr && !state.icmp_errors().conforms(message->length, now)) {
     frames.free(message);
     return nullptr;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <weir/base/error.h>
 #include <weir/base/published.h>
 #include <weir/flow/match.h>
 
@@ -80,6 +81,7 @@ class Classifier {
   using Tuples = std::vector<TuplePtr>;  // sorted by best
 
   static constexpr std::size_t bucket_limit = 8;
+  static constexpr std::uint64_t spacing = 1024;  // between the orders that `edits` gives
   static constexpr std::array<std::size_t, 2> address_words{offsetof(Key, src) / 8, offsetof(Key, dst) / 8};
 
   struct Found {
@@ -147,6 +149,57 @@ class Classifier {
   [[nodiscard]] RulePtr at(std::uint32_t order) const {
     const auto place = rules_.find(order);
     return place != rules_.end() ? place->second : nullptr;
+  }
+
+  // Control: what to put, and at which order (null: nothing any more), so that the rules are `wanted`. What both lists
+  // have in common at their beginning and end stays; between them, new rules get orders that are free there, or, where
+  // there are too few, all rules get new ones.
+  Result<std::vector<std::pair<std::uint32_t, RulePtr>>> edits(const std::vector<std::pair<Match, A>>& wanted) const {
+    std::vector<RulePtr> now;
+    for (const auto& [order, rule] : rules_) {
+      now.push_back(rule);
+    }
+    std::ranges::sort(now, {}, &Rule::order);
+    const auto same = [](const RulePtr& rule, const std::pair<Match, A>& want) {
+      return rule->match == want.first && rule->action == want.second;
+    };
+    const std::size_t most = std::min(now.size(), wanted.size());
+    std::size_t before = 0;
+    while (before < most && same(now[before], wanted[before])) {
+      ++before;
+    }
+    std::size_t after = 0;
+    while (after < most - before && same(now[now.size() - 1 - after], wanted[wanted.size() - 1 - after])) {
+      ++after;
+    }
+    std::size_t fresh = wanted.size() - before - after;
+    std::uint64_t low = before == 0 ? 0 : std::uint64_t{now[before - 1]->order} + 1;
+    std::uint64_t high = after == 0 ? low + spacing * (fresh + 1) : now[now.size() - after]->order;
+    if (high - low < fresh || high > ~std::uint32_t{0}) {
+      before = after = 0;
+      fresh = wanted.size();
+      low = 0;
+      high = spacing * (fresh + 1);
+      if (high > ~std::uint32_t{0}) {
+        return error("'{}' cannot hold {} rules; give at most {}", name_, fresh, ~std::uint32_t{0} / spacing - 1);
+      }
+    }
+    std::vector<std::pair<std::uint32_t, RulePtr>> edits;
+    std::size_t old = before;
+    const std::size_t old_end = now.size() - after;
+    for (std::size_t i = 0; i < fresh; ++i) {
+      const auto order = static_cast<std::uint32_t>(low + (high - low) * (i + 1) / (fresh + 1));
+      for (; old < old_end && now[old]->order < order; ++old) {
+        edits.emplace_back(now[old]->order, nullptr);
+      }
+      old += old < old_end && now[old]->order == order ? 1 : 0;  // replaced
+      const auto& [match, action] = wanted[before + i];
+      edits.emplace_back(order, std::make_shared<const Rule>(Rule{order, match, action}));
+    }
+    for (; old < old_end; ++old) {
+      edits.emplace_back(now[old]->order, nullptr);
+    }
+    return edits;
   }
 
   // Control: sets or, with null, removes the rule at `order`; returns what was there. Look-ups see it after `publish`,

@@ -177,6 +177,8 @@ std::string describe_icmp(std::uint32_t reject) {
       return "ICMP prohibited";
     case IcmpError::port_unreachable:
       return "ICMP port unreachable";
+    case IcmpError::host_unreachable:
+      return "ICMP host unreachable";
     case IcmpError::too_big:
       return fmt::format("ICMP too big, MTU {}", reject >> 16U);
   }
@@ -224,6 +226,11 @@ std::string describe(const Action& action, const Names& names) {
       return fmt::format("drop: {}", reason());
     case ActionKind::enter:
       return fmt::format("go on at {}", names.stage(action.number));
+    case ActionKind::to_host:
+      return "give to the node itself";
+    case ActionKind::resolve:
+      return fmt::format("wait until the Ethernet address of {} on {} is known",
+                         from_field<IpAddress>(action.value).to_string(), names.port(action.number));
   }
   return {};
 }

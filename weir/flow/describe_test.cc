@@ -65,6 +65,10 @@ TEST_F(Describe, Actions) {
           names_),
       "set eth.src to 02:00:00:00:00:01");
   EXPECT_EQ(describe(Action{.kind = ActionKind::flood, .number = 7}, names_), "flood VLAN 7");
+  EXPECT_EQ(describe(Action{.kind = ActionKind::to_host}, names_), "give to the node itself");
+  const IpAddress next = Ipv4Address{{10, 0, 0, 9}};
+  EXPECT_EQ(describe(Action{.kind = ActionKind::resolve, .number = 0, .value = to_field(next)}, names_),
+            "wait until the Ethernet address of 10.0.0.9 on alice is known");
 }
 
 TEST_F(Describe, Guards) {

@@ -37,6 +37,16 @@ enum Builtin : ReasonId {
   hand_over_full,
   tunnel_ecn,
   bad_offload,
+  not_for_host,
+  host_malformed,
+  host_bad_checksum,
+  host_fragment,
+  address_conflict,
+  no_listener,
+  neighbour_unreachable,
+  neighbour_queue_full,
+  resolving_limit,
+  waiting_limit,
   builtin_count,
 };
 inline constexpr DropReason builtin[builtin_count] = {
@@ -50,18 +60,35 @@ inline constexpr DropReason builtin[builtin_count] = {
     {"stage_error", "a stage made a programming error; the log names it"},
     {"unrewritable", "a rewrite that needs bytes the packet does not hold (a fragment of SCTP)"},
     {"loop_limit", "passed through the graph too often"},
-    {"kept_at_end", "a packet stage still kept it when the node ended"},
+    {"kept_at_end", "a packet stage still kept it, or it waited for a neighbour, when the node ended"},
     {"no_headroom", "no room in front of the packet for another header"},
     {"no_frames", "the frame pool ran out"},
     {"decision_budget", "too many packets of new flows from this port"},
     {"hand_over_full", "the ring to the worker that owns the flow was full"},
     {"tunnel_ecn", "congestion was marked on a packet that cannot carry the mark (RFC 6040, section 4.2)"},
     {"bad_offload", "its offload state, left by its sender, does not fit its headers"},
+    {"not_for_host", "given to the node itself, but for none of its addresses"},
+    {"host_malformed", "for the node itself, and not what its headers promise (ARP, neighbour discovery, options)"},
+    {"host_bad_checksum", "for the node itself, with a wrong checksum"},
+    {"host_fragment", "a fragment for the node itself, which does not put them together"},
+    {"address_conflict", "another host claims one of the node's own addresses"},
+    {"no_listener", "for the node itself, and nothing there takes it"},
+    {"neighbour_unreachable", "the next hop or host did not say its Ethernet address"},
+    {"neighbour_queue_full", "the oldest of too many packets that wait for one neighbour's Ethernet address"},
+    {"resolving_limit", "too many neighbours are being asked for their Ethernet addresses"},
+    {"waiting_limit", "too many packets wait for neighbours' Ethernet addresses"},
 };
 }  // namespace drop
 
 /// The ICMP message that goes back for a rejected packet.
-enum class IcmpError : std::uint8_t { time_exceeded, no_route, prohibited, port_unreachable, too_big };
+enum class IcmpError : std::uint8_t {
+  time_exceeded,
+  no_route,
+  prohibited,
+  port_unreachable,
+  too_big,
+  host_unreachable
+};
 
 /// A refusal: the packet is dropped for `reason`, and its sender told, within a rate.
 struct Reject {

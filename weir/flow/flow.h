@@ -150,13 +150,25 @@ class Flow {
     }
     const T& value = versioned.value_.read();
     depend(dependency);
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->consulted(versioned.name());
+    }
     return value;
   }
+
+  /// The Ethernet address of `address` behind `port`; nullptr if the node does not know it: see `resolve`.
+  const MacAddress* neighbour(PortId port, const IpAddress& address) {
+    return lookup(state().neighbours().table(), {port, address});
+  }
+
+  /// A number below `count` (1 to 65,535) that is the same for all packets of a flow, by the flow hash of the packet as
+  /// it was at the start of its pass. Consults all that the hash is made of, so that each flow gets a rule of its own.
+  std::uint32_t pick(std::uint32_t count) { return static_cast<std::uint32_t>((hash() >> 32U) * count >> 32U); }
 
   /// Notes that `key` was seen with `value`. An entry that is there has its age renewed, by each packet of this flow.
   template <class K, class V>
   Learned learn(Table<K, V>& table, const std::type_identity_t<K>& key, const std::type_identity_t<V>& value) {
-    const auto learned = table.learn(key, value, now());
+    const auto learned = dry_ ? table.would_learn(key, value) : table.learn(key, value, now());
     if (learned.outcome == Learned::added || learned.outcome == Learned::moved) {
       took_effect();
     }
@@ -213,6 +225,16 @@ class Flow {
     return {Verdict::Kind::select, 0, 0, &group};
   }
   Verdict select(const NextHops& hops);
+  /// The packet, as rewritten so far, is for the node itself: its host part answers or refuses it. Not after
+  /// encapsulate or decapsulate.
+  Verdict to_host() { return {Verdict::Kind::to_host}; }
+  /// The packet waits, as it was when this pass through the graph began, until the Ethernet address of `address` behind
+  /// `port` is known, and is then run again from where the pass began. What the decision did to it or counted on the
+  /// way is left undone until then. If the address stays unknown, the packet is dropped (neighbour_unreachable).
+  Verdict resolve(PortId port, const IpAddress& address) {
+    neighbour(port, address);  // the rule goes when it is learned
+    return {Verdict::Kind::resolve, port.number, 0, nullptr, address};
+  }
   Verdict drop(const DropReason& reason) { return {Verdict::Kind::drop, 0, state().reason(reason)}; }
   Verdict reject(const Reject& reject) {
     return {Verdict::Kind::reject, static_cast<std::uint32_t>(reject.icmp) | std::uint32_t{reject.mtu} << 16U,
@@ -235,6 +257,8 @@ class Flow {
   virtual void depend(const RegionDependency& dependency) = 0;
   /// State was changed by this decision: the next packet of the flow will not find it as this one did.
   virtual void took_effect() = 0;
+  /// The flow hash of the packet as it was at the start of its pass; consults what it is made of.
+  virtual std::uint64_t hash() = 0;
   /// No field may be read from here on.
   virtual void close(const char* by) = 0;
   virtual std::uint32_t stage_number(const void* stage) = 0;
@@ -246,6 +270,7 @@ class Flow {
   }
 
   TraceObserver* observer_ = nullptr;
+  bool dry_ = false;  ///< nothing is learned: it is only said what would be
 
  private:
   template <class V>

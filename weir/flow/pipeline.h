@@ -23,7 +23,7 @@ struct Pipeline {
   };
 
   std::vector<Node> stages;
-  std::vector<std::uint8_t> entry;  ///< by port number: the stage its packets enter
+  std::vector<std::uint8_t> entry;  ///< by port number: the stage its packets enter, or `nowhere`
 
   [[nodiscard]] std::uint8_t entry_of(PortId port) const {
     return port.number < entry.size() ? entry[port.number] : nowhere;

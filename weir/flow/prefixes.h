@@ -2,9 +2,12 @@
 // Longest-prefix match for IPv4 and IPv6.
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <weir/base/published.h>
 #include <weir/flow/field.h>
@@ -135,6 +138,42 @@ class Prefixes {
       node = node->child[bit_of(prefix.address, node->prefix.length)];
     }
     return node != nullptr && node->prefix == prefix ? node->value : nullptr;
+  }
+
+  static void collect(const NodePtr& node, std::vector<std::pair<IpPrefix, std::shared_ptr<const V>>>& entries) {
+    if (node != nullptr) {
+      if (node->value != nullptr) {
+        entries.emplace_back(node->prefix, node->value);
+      }
+      collect(node->child[0], entries);
+      collect(node->child[1], entries);
+    }
+  }
+
+  // Control: what to put (null: nothing any more) so that the entries are `wanted`; the later of two of one prefix
+  // counts.
+  std::vector<std::pair<IpPrefix, std::shared_ptr<const V>>> edits(
+      const std::vector<std::pair<IpPrefix, V>>& wanted) const {
+    std::map<IpPrefix, const V*> to_be;
+    for (const auto& [prefix, value] : wanted) {
+      to_be[prefix] = &value;
+    }
+    std::vector<std::pair<IpPrefix, std::shared_ptr<const V>>> now;
+    collect(tries_[0].read(), now);
+    collect(tries_[1].read(), now);
+    std::vector<std::pair<IpPrefix, std::shared_ptr<const V>>> edits;
+    for (const auto& [prefix, value] : now) {
+      const auto place = to_be.find(prefix);
+      if (place == to_be.end()) {
+        edits.emplace_back(prefix, nullptr);
+      } else if (*place->second == *value) {
+        to_be.erase(place);
+      }
+    }
+    for (const auto& [prefix, value] : to_be) {
+      edits.emplace_back(prefix, std::make_shared<const V>(*value));
+    }
+    return edits;
   }
 
   // Control: sets or, with null, removes; returns what was there. The caller revokes rules afterwards.

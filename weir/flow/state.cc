@@ -15,6 +15,21 @@ Group& State::group(std::string name) {
   return groups_.emplace_back(std::move(name), static_cast<std::uint16_t>(groups_.size()), epochs_);
 }
 
+std::shared_ptr<Counter> State::temporary_counter(std::string name) {
+  const std::lock_guard guard(mutex_);
+  if (temporary_counters_.size() >= look_through_at_) {
+    std::erase_if(temporary_counters_, [](const auto& other) { return other.second.expired(); });
+    look_through_at_ = std::max<std::size_t>(64, 2 * temporary_counters_.size());
+  }
+  auto& known = temporary_counters_[name];
+  auto counter = known.lock();
+  if (counter == nullptr) {
+    counter = std::make_shared<Counter>(std::move(name));
+    known = counter;
+  }
+  return counter;
+}
+
 Group* State::find_group(std::uint16_t id) const {
   const std::lock_guard guard(mutex_);
   return id < groups_.size() ? const_cast<Group*>(&groups_[id]) : nullptr;
@@ -65,6 +80,15 @@ void State::report(std::string_view stage, std::string_view message) {
     }
   }
   log::error("stage '{}': {}; such packets are dropped (stage_error)", stage, message);
+}
+
+Neighbours& State::neighbours() {
+  std::call_once(neighbours_made_, [this] {
+    const TableOptions options{.capacity = Neighbours::capacity, .idle = Neighbours::lifetime};
+    neighbours_ = std::make_unique<Neighbours>(table<NeighbourKey, MacAddress>("neighbours", options));
+    has_neighbours_.store(true, std::memory_order_release);
+  });
+  return *neighbours_;
 }
 
 void State::schedule(Nanoseconds at) {

@@ -17,6 +17,7 @@
 #include <weir/flow/drop_reason.h>
 #include <weir/flow/group.h>
 #include <weir/flow/meter.h>
+#include <weir/flow/neighbours.h>
 #include <weir/flow/prefixes.h>
 #include <weir/flow/table.h>
 #include <weir/flow/versioned.h>
@@ -54,6 +55,9 @@ class State {
     return keep_any<Versioned<T>>(std::move(name), epochs_, std::move(value));
   }
   Counter& counter(std::string name) { return keep(counters_, std::make_unique<Counter>(std::move(name))); }
+  /// The counter of this name, listed for as long as somebody holds it: for what control adds and removes while packets
+  /// run. What an Update replaces it holds until no worker uses it any more.
+  std::shared_ptr<Counter> temporary_counter(std::string name);
   /// Packets per second.
   Meter& packet_meter(std::string name, std::uint64_t per_second, std::uint64_t burst) {
     return keep_any<Meter>(std::move(name), per_second, burst, false);
@@ -77,6 +81,10 @@ class State {
   /// The rate of ICMP errors that the node sends: 1,000 a second, 100 at once.
   [[nodiscard]] Meter& icmp_errors() { return icmp_errors_; }
 
+  /// Whom the node has next to it. Made when it is first asked for, so that nodes without neighbours show no table.
+  Neighbours& neighbours();
+  [[nodiscard]] bool has_neighbours() const { return has_neighbours_.load(std::memory_order_acquire); }
+
   /// Seed of every hash of this node.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] Epochs& epochs() { return epochs_; }
@@ -95,7 +103,7 @@ class State {
   /// Says so once: a stage's programming error.
   void report(std::string_view stage, std::string_view message);
 
-  /// Calls visit(const TableBase&) / visit(const Counter&) for each.
+  /// Calls visit(TableBase&) / visit(Group&) / visit(const Counter&) for each.
   template <class Visit>
   void for_each_table(Visit visit) const {
     const std::lock_guard guard(mutex_);
@@ -104,10 +112,22 @@ class State {
     }
   }
   template <class Visit>
+  void for_each_group(Visit visit) {
+    const std::lock_guard guard(mutex_);
+    for (Group& group : groups_) {
+      visit(group);
+    }
+  }
+  template <class Visit>
   void for_each_counter(Visit visit) const {
     const std::lock_guard guard(mutex_);
     for (const auto& counter : counters_) {
       visit(*counter);
+    }
+    for (const auto& [name, temporary] : temporary_counters_) {
+      if (const auto counter = temporary.lock()) {
+        visit(*counter);
+      }
     }
   }
 
@@ -143,6 +163,9 @@ class State {
   std::uint64_t seed_;
   Published<FloodDomains> flood_;
   Meter icmp_errors_{"icmp_errors", 1'000, 100, false};
+  std::once_flag neighbours_made_;
+  std::unique_ptr<Neighbours> neighbours_;
+  std::atomic<bool> has_neighbours_{false};
   std::atomic<Nanoseconds> next_expiry_{~Nanoseconds{0}};
   std::mutex expiry_mutex_;
   std::atomic<unsigned> regions_{0};
@@ -154,6 +177,8 @@ class State {
   mutable std::mutex mutex_;  // guards the rest
   std::vector<std::unique_ptr<TableBase>> tables_;
   std::vector<std::unique_ptr<Counter>> counters_;
+  std::unordered_map<std::string, std::weak_ptr<Counter>> temporary_counters_;
+  std::size_t look_through_at_ = 64;  // so many of them
   std::deque<Group> groups_;
   std::vector<std::shared_ptr<void>> others_;
   std::unordered_map<std::string, ReasonId> reason_ids_;

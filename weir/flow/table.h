@@ -2,6 +2,7 @@
 // Exact-match tables that stages look up and learn into.
 
 #include <atomic>
+#include <concepts>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <weir/base/counter.h>
 #include <weir/base/hash.h>
 #include <weir/flow/dependency.h>
+#include <weir/flow/port.h>
 
 namespace weir {
 
@@ -42,7 +44,21 @@ class TableBase {
   [[nodiscard]] virtual std::uint64_t rejected() const = 0;
   /// Removes what has been idle too long at `now`; returns when to look again (never: ~0).
   virtual Nanoseconds expire(Nanoseconds now) = 0;
+  /// Removes the entries that mention `port`, pinned or not; returns how many rules that cleared.
+  virtual std::size_t forget(PortId port) = 0;
 };
+
+/// Whether a key or value names the port. Structures that hold one say so: `bool mentions(PortId port) const`.
+template <class T>
+bool mentions(const T& value, PortId port) {
+  if constexpr (std::same_as<T, PortId>) {
+    return value == port;
+  } else if constexpr (requires { value.mentions(port); }) {
+    return value.mentions(port);
+  } else {
+    return false;
+  }
+}
 
 /// From K to V, both plain data. Read and learned through a Flow only, changed by control through an Update only.
 /// Any thread; a look-up takes one uncontended lock, as decisions are off the fast path.
@@ -100,8 +116,25 @@ class Table final : public TableBase, public Refreshable {
     }
   }
 
+  std::size_t forget(PortId port) override {
+    std::size_t cleared = 0;
+    for (Stripe& stripe : stripes_) {
+      const std::lock_guard guard(stripe.dependents.lock());
+      for (std::uint32_t i = stripe.first; i != none;) {
+        const Entry& entry = entries_[i];
+        const std::uint32_t next = entry.next;
+        if (mentions(entry.key, port) || mentions(entry.value, port)) {
+          cleared += remove(stripe, i, false);
+        }
+        i = next;
+      }
+    }
+    return cleared + room_again();
+  }
+
  private:
   friend class Flow;
+  friend class Neighbours;
   friend class Update;
 
   static constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -187,6 +220,20 @@ class Table final : public TableBase, public Refreshable {
     entry.value = value;
     stripe.dependents.changed();
     return result(Learned::moved, i);
+  }
+
+  // What `learn` would say, without effect; the rule it would make is not for keeping.
+  LearnedAs would_learn(const K& key, const V& value) const {
+    Stripe& stripe = stripe_of(key);
+    const std::lock_guard guard(stripe.dependents.lock());
+    const std::uint32_t i = find(stripe, key);
+    const KeyedDependency dependency{.stripe = &stripe.dependents, .generation = stripe.dependents.generation()};
+    if (i != none) {
+      const Entry& entry = entries_[i];
+      return {entry.pinned ? Learned::pinned : entry.value == value ? Learned::unchanged : Learned::moved, dependency};
+    }
+    const std::lock_guard free_guard(free_lock_);
+    return {free_.empty() ? Learned::full : Learned::added, dependency};
   }
 
   // Control: sets an entry; a pinned one neither learning nor age changes. Returns how many rules that cleared.

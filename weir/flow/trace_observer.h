@@ -36,6 +36,8 @@ class TraceObserver {
   /// Ordered rules were matched against `key`, of which they compared the bits of `mask`; `action` is empty if none
   /// did.
   virtual void matched(std::string_view name, const Key& key, const Key& mask, const std::string& action) = 0;
+  /// A value that control replaces whole was read.
+  virtual void consulted(std::string_view name) = 0;
   virtual void learned(std::string_view name, const std::string& key, const std::string& value, Learned outcome) = 0;
   virtual void guarded(GuardKind kind, std::uint32_t number, bool holds) = 0;
   virtual void acted(const Action& action) = 0;

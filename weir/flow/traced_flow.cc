@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <weir/packet/ethernet.h>
+#include <weir/packet/flow_hash.h>
 
 namespace weir {
 
@@ -127,16 +128,26 @@ void TracedFlow::finish(const Verdict& verdict) {
       return act({.kind = ActionKind::reject, .reason = verdict.reason, .number = verdict.number});
     case Verdict::Kind::drop:
       return act({.kind = ActionKind::drop, .reason = verdict.reason});
+    case Verdict::Kind::to_host:
+      require_open("to_host");
+      return act({.kind = ActionKind::to_host});
+    case Verdict::Kind::resolve:
+      undo();
+      return act({.kind = ActionKind::resolve, .number = verdict.number, .value = to_field(verdict.address)});
     case Verdict::Kind::next:
     case Verdict::Kind::to:
       break;  // not final
   }
 }
 
-// A decision that failed does nothing but drop.
-void TracedFlow::finish_drop(ReasonId reason) {
+void TracedFlow::undo() {
   rule_.actions.clear();
   rule_.tunnels.clear();
+}
+
+// A decision that failed does nothing but drop.
+void TracedFlow::finish_drop(ReasonId reason) {
+  undo();
   act({.kind = ActionKind::drop, .reason = reason});
 }
 
@@ -245,6 +256,28 @@ bool TracedFlow::guard(GuardKind kind, std::uint32_t number, bool holds) {
     }
   }
   return holds;
+}
+
+// The layout says which fields the hash is made of.
+std::uint64_t TracedFlow::hash() {
+  require_open("a pick");
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->layout(Layout{original_.layout});
+  }
+  layout_consulted_ = true;
+  Key hashed;
+  if (const Layout layout{original_.layout}; layout.ip()) {
+    std::fill_n(hashed.src.begin(), layout.l3() == L3::ipv6 ? 16 : 4, 0xff);
+    std::fill_n(hashed.dst.begin(), layout.l3() == L3::ipv6 ? 16 : 4, 0xff);
+  } else {
+    hashed.eth_src.fill(0xff);
+    hashed.eth_dst.fill(0xff);
+  }
+  hashed.protocol = 0xff;
+  hashed.src_port.fill(0xff);
+  hashed.dst_port.fill(0xff);
+  consulted_ = consulted_ | hashed;
+  return flow_hash(original_, state_.seed());
 }
 
 bool TracedFlow::test_flags(Flags flags) {

@@ -24,6 +24,8 @@ class TracedFlow final : public Flow {
 
   /// Told of everything that decisions look at, until it is replaced; nullptr: nobody.
   void set_observer(TraceObserver* observer) { observer_ = observer; }
+  /// Decisions change no state from now on; what they would learn, they say they have.
+  void set_dry() { dry_ = true; }
 
   PortId ingress() override;
   bool decrement_ttl() override;
@@ -52,6 +54,7 @@ class TracedFlow final : public Flow {
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
   void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }
   void close(const char* by) override { closed_by_ = by; }
+  std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
 
   // Whether the rule's match shows bits of `scope` as they were before they were rewritten: an update's region cannot
@@ -68,6 +71,7 @@ class TracedFlow final : public Flow {
   bool guard(GuardKind kind, std::uint32_t number, bool holds);
   void run();
   void finish(const Verdict& verdict);
+  void undo();
   void finish_drop(ReasonId reason);
   void set_match();
 

@@ -1,6 +1,7 @@
 #include <weir/flow/update.h>
 
 #include <ranges>
+#include <utility>
 
 namespace weir {
 
@@ -42,6 +43,19 @@ void Update::set_flood_ports(std::vector<PortId> ports) {
   });
 }
 
+void Update::flood_to(PortId port) {
+  steps_.push_back([port](Update& update) -> Result<> {
+    State& state = *update.state_;
+    FloodDomains domains = state.flood_.read();
+    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
+    if (std::ranges::find(domains.all, port) == domains.all.end()) {
+      domains.all.insert(std::ranges::upper_bound(domains.all, port), port);
+    }
+    state.flood_.publish(std::move(domains));
+    return {};
+  });
+}
+
 void Update::note(std::uint64_t source, std::span<const KeyRegion> regions) {
   // Many regions are dearer to compare than rules are to decide again.
   constexpr std::size_t region_limit = 64;
@@ -63,6 +77,35 @@ void Update::revoke_noted(State& state) {
   noted_.clear();
 }
 
+void Update::forget_now(State& state, PortId port) {
+  state.for_each_table([&](TableBase& table) { report_.rules_cleared += table.forget(port); });
+  state.for_each_group([&](Group& group) {
+    const Members before = group.members_.read();
+    std::vector<Member> members = before.all();
+    if (std::erase_if(members, [&](const Member& member) { return member.port == port; }) != 0) {
+      group.members_.publish(Members(std::move(members), before));
+    }
+  });
+  FloodDomains domains = state.flood_.read();
+  std::erase(domains.all, port);
+  for (auto& [vlan, ports] : domains.by_vlan) {
+    std::erase(ports, port);
+  }
+  state.flood_.publish(std::move(domains));
+}
+
+std::vector<Difference> Update::preview(State& state) const {
+  const std::lock_guard guard(state.update_mutex_);
+  std::vector<Difference> differences;
+  for (const auto& preview : previews_) {
+    Difference difference = preview();
+    if (difference.added + difference.removed + difference.changed != 0) {
+      differences.push_back(std::move(difference));
+    }
+  }
+  return differences;
+}
+
 Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
   const std::lock_guard guard(state.update_mutex_);
   state_ = &state;
@@ -82,11 +125,20 @@ Result<UpdateReport> Update::commit(State& state, Nanoseconds now) {
     touched.finish();
   }
   touched_.clear();
+  if (result) {
+    std::ranges::for_each(forgotten_, [&](PortId port) { forget_now(state, port); });
+  }
   revoke_noted(state);
   steps_.clear();
+  // They hold what was replaced, which workers may be using in the middle of a batch.
+  state.epochs().retire([replaced = std::move(undo_)] {});
   undo_.clear();
+  const auto afterwards = std::exchange(afterwards_, {});
   if (!result) {
     return std::unexpected(result.error());
+  }
+  for (const auto& call : afterwards) {
+    call();
   }
   return report_;
 }

@@ -201,6 +201,27 @@ TEST_F(UpdateTest, ManyRegionsClearAllRatherThanCompare) {
   EXPECT_FALSE(rule.valid());
 }
 
+TEST_F(UpdateTest, SaysWhenEverythingWasApplied) {
+  unsigned called = 0;
+  const auto record = [&](Update& update) {
+    update.assign(mode_, "on");
+    update.afterwards([&] { ++called; });
+  };
+  Update shown;
+  record(shown);
+  (void)shown.preview(state_);
+  EXPECT_EQ(called, 0U);
+  commit(record);
+  EXPECT_EQ(called, 1U);
+  Update failing;
+  record(failing);
+  for (std::uint32_t port = 1; port <= 3; ++port) {  // there is room for two
+    failing.set(ports_, port, 10);
+  }
+  EXPECT_FALSE(failing.commit(state_, 0));
+  EXPECT_EQ(called, 1U);
+}
+
 TEST_F(UpdateTest, VersionedValuesClearTheirReaders) {
   const auto reading = TestGraph::of(
       state_, [&](Flow& flow) { return flow.read(mode_) == "off" ? flow.drop({"off", ""}) : flow.drop({"on", ""}); });

@@ -191,6 +191,7 @@ class PacketCache {
     packet.tunnel = 0;
     packet.vlan = 0;
     packet.offload = {};
+    packet.waits = 0;
   }
 
   void release_buffer(Packet& packet) {

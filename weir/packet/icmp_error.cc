@@ -22,7 +22,8 @@ bool broadcast(const IpAddress& address) {
          std::all_of(address.bytes.begin(), address.bytes.begin() + 4, [](std::uint8_t byte) { return byte == 0xff; });
 }
 
-// Whether the address is that of one host which is not this one.
+}  // namespace
+
 bool names_a_host(const IpAddress& address) {
   if (unspecified(address) || address.multicast()) {
     return false;
@@ -32,6 +33,8 @@ bool names_a_host(const IpAddress& address) {
   }
   return address.bytes[0] != 127 && address.bytes[0] < 240;
 }
+
+namespace {
 
 // Whether an error message may answer the packet.
 bool may_answer(const Packet& packet, const IpAddress& src, const IpAddress& dst) {

@@ -13,6 +13,9 @@ struct IcmpErrorKind {
   std::uint32_t mtu;
 };
 
+/// Whether the address is that of one host which is not this one: neither a group, nor unspecified, nor a loopback's.
+bool names_a_host(const IpAddress& address);
+
 /// A message from `source` to the sender of `packet`, to leave by the port the packet came in by: its Ethernet
 /// addresses are the packet's, swapped, and so are its tags. Quotes as much of the packet as RFC 792, RFC 1812
 /// (576 bytes in all) or RFC 4443 (1,280) allow. The packet is parsed and is IP of `source`'s family.

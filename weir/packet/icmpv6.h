@@ -20,6 +20,8 @@ inline constexpr std::uint8_t packet_too_big = 2;
 inline constexpr std::uint8_t time_exceeded = 3;
 inline constexpr std::uint8_t echo = 128;
 inline constexpr std::uint8_t echo_reply = 129;
+inline constexpr std::uint8_t neighbour_solicitation = 135;
+inline constexpr std::uint8_t neighbour_advertisement = 136;
 inline constexpr std::uint8_t redirect = 137;
 }  // namespace icmpv6_type
 

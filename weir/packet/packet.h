@@ -48,6 +48,7 @@ struct alignas(64) Packet {
   std::uint8_t tunnel;                    ///< 1 if it came out of a tunnel
   std::uint16_t vlan;                     ///< offloaded tag, if Offload::has_vlan
   Offload offload;
+  std::uint8_t waits;  ///< times that it waited for a neighbour's Ethernet address
 
   [[nodiscard]] std::span<std::uint8_t> bytes() { return {data, segment}; }
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return {data, segment}; }

@@ -98,7 +98,7 @@ Result<Pipeline> Graph::compile(std::span<const std::string> ports) const {
       }
     }
   }
-  pipeline.entry.assign(ports.size(), Pipeline::nowhere);
+  pipeline.entry.assign(max_ports, Pipeline::nowhere);
   for (const PortEdge& edge : port_edges_) {
     const std::size_t to = find(edge.to);
     if (edge.port.number >= ports.size()) {
@@ -113,8 +113,13 @@ Result<Pipeline> Graph::compile(std::span<const std::string> ports) const {
       pipeline.entry[edge.port.number] = static_cast<std::uint8_t>(to);
     }
   }
+  if (const std::size_t to = find(default_entry_); default_entry_ != nullptr && to == nodes_.size()) {
+    wrong.push_back("the ports are connected to a stage that was not added to this graph");
+  } else if (default_entry_ != nullptr) {
+    std::ranges::replace(pipeline.entry, Pipeline::nowhere, static_cast<std::uint8_t>(to));
+  }
   for (std::size_t port = 0; port < ports.size(); ++port) {
-    if (pipeline.entry[port] == Pipeline::nowhere) {
+    if (pipeline.entry[port] == Pipeline::nowhere && !ports[port].empty()) {
       wrong.push_back(fmt::format("port '{}' is not connected to a stage", ports[port]));
     }
   }

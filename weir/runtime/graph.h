@@ -21,6 +21,7 @@ struct StageRef {
   [[nodiscard]] const void* address() const {
     return flow != nullptr ? static_cast<const void*>(flow) : static_cast<const void*>(packet);
   }
+  bool operator==(const StageRef&) const = default;
 };
 
 /// Built before the node starts; then validated as a whole. Owns its stages.
@@ -45,13 +46,18 @@ class Graph {
   /// Packets of `port` enter at `to`.
   void connect(PortId port, StageRef to) { port_edges_.push_back({port, to.address()}); }
 
+  /// Packets of every port that has no edge of its own enter at `to`; also those of ports that are added while the node
+  /// runs, which needs it.
+  void connect_ports(StageRef to) { default_entry_ = to.address(); }
+
   /// What `from` passes on (a flow stage by next(), a packet stage by `output`) goes to `to`.
   void connect(StageRef from, StageRef to, unsigned output = 0) {
     edges_.push_back({from.address(), to.address(), output});
   }
 
-  /// The graph as engines run it, for ports numbered below `ports`. An error lists everything that is wrong: names used
-  /// twice, ports and outputs connected twice or not at all, stages and ports that do not exist, cycles.
+  /// The graph as engines run it, for ports with these names by number (empty: there is none). An error lists
+  /// everything that is wrong: names used twice, ports and outputs connected twice or not at all, stages and ports that
+  /// do not exist, cycles.
   [[nodiscard]] Result<Pipeline> compile(std::span<const std::string> ports) const;
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
@@ -82,6 +88,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<PortEdge> port_edges_;
   std::vector<Edge> edges_;
+  const void* default_entry_ = nullptr;
 };
 
 }  // namespace weir

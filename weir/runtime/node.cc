@@ -11,8 +11,36 @@ namespace weir {
 
 namespace {
 
+Summary::PortLine line_of(const Port& port) {
+  const DeviceCounters device = port.device->counters();
+  return {port.name,
+          port.sum(&PortCounters::in_packets),
+          port.sum(&PortCounters::in_bytes),
+          port.sum(&PortCounters::out_packets),
+          port.sum(&PortCounters::out_bytes),
+          device.lost,
+          device.digest,
+          device.bad_input};
+}
+
 void show_state(const Port& port, PortTable::Port& entry) {
   entry.up.store(port.wanted_up && port.device_up, std::memory_order_release);
+}
+
+constexpr std::uint32_t usual_mtu = 1500;  // of Ethernet
+
+// An address that no maker gave out (IEEE 802, clause 8.4), the same each time a node of this name and seed starts.
+MacAddress made_up_mac(const std::string& port, const NodeOptions& options) {
+  MacAddress mac;
+  std::uint64_t bits = hash_value(port, hash_value(options.name, options.seed));
+  for (std::uint8_t& byte : mac.bytes) {
+    byte = static_cast<std::uint8_t>(bits);
+    bits >>= 8U;
+  }
+  constexpr std::uint8_t local = 2;
+  constexpr std::uint8_t group = 1;
+  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] | local) & ~group);
+  return mac;
 }
 
 }  // namespace
@@ -63,14 +91,42 @@ Result<PortId> Node::add_port(std::string name, std::string_view device, PortOpt
 }
 
 Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, PortOptions options) {
+  const auto port = attach_port(std::move(name), std::move(device), std::move(options));
+  if (!port) {
+    return port;
+  }
+  if (auto done = update([&](Update& change) { change.flood_to(*port); }); !done) {
+    return std::unexpected(done.error());
+  }
+  if (auto up = set_port_up(*port, true); !up) {
+    return std::unexpected(up.error());
+  }
+  return port;
+}
+
+Result<> Node::remove_port(PortId port) {
+  if (auto down = set_port_up(port, false); !down) {
+    return down;
+  }
+  if (auto done = update([&](Update& change) { change.forget(port); }); !done) {
+    return std::unexpected(done.error());
+  }
+  detach_port(port);
+  return {};
+}
+
+Result<PortId> Node::attach_port(std::string name, std::unique_ptr<Device> device, PortOptions options) {
   if (find_port(name)) {
     return error("two ports are named '{}'; rename one", name);
   }
-  if (!workers_.empty()) {
-    return error("port '{}' cannot be added to a node that was started", name);
-  }
-  if (ports_.size() == max_ports) {
+  if (ports_.size() == max_ports && free_numbers_.empty()) {
     return error("port '{}' is one too many; a node has at most {}", name, max_ports);
+  }
+  if (!workers_.empty() && pipeline_.entry_of(PortId{max_ports - 1}) == Pipeline::nowhere) {
+    return error(
+        "port '{}' cannot be added while the node runs: its graph does not say where packets of such ports "
+        "enter (Graph::connect_ports)",
+        name);
   }
   const DeviceContext context{*pool_, clock(), options_.capture_time ? &capture_clock_ : nullptr, options_.workers,
                               options_.seed};
@@ -80,31 +136,104 @@ Result<PortId> Node::add_port(std::string name, std::unique_ptr<Device> device, 
   auto port = std::make_unique<Port>();
   port->name = std::move(name);
   port->device = std::move(device);
-  port->options = std::move(options);
   port->traits = port->device->traits();
+  port->wanted_up = false;
   port->device_up = port->device->tend();
   port->counters = std::vector<PortCounters>(options_.workers);
-
-  const PortId id{static_cast<std::uint16_t>(ports_.size())};
-  PortTable::Port& entry = port_table_.ports[id.number];
-  entry.name = port->name;
-  for (const auto& [address, network] : port->options.addresses) {
-    entry.addresses.push_back(address);
+  Port& attached = *port;
+  PortId id;
+  {
+    const std::lock_guard guard(ports_mutex_);
+    if (ports_.size() < max_ports) {
+      id.number = static_cast<std::uint16_t>(ports_.size());
+      ports_.push_back(std::move(port));
+    } else {
+      id.number = free_numbers_.front();
+      free_numbers_.pop_front();
+      ports_[id.number] = std::move(port);
+    }
+    port_table_.ports[id.number].name = attached.name;
+    port_table_.count.store(static_cast<std::uint16_t>(ports_.size()), std::memory_order_release);
   }
-  entry.up.store(port->device_up, std::memory_order_relaxed);
-  ports_.push_back(std::move(port));
-  port_table_.count.store(static_cast<std::uint16_t>(ports_.size()), std::memory_order_release);
-
-  std::vector<PortId> all;
-  for (std::uint16_t i = 0; i < ports_.size(); ++i) {
-    all.push_back(PortId{i});
-  }
-  Update flood;
-  flood.set_flood_ports(std::move(all));
-  if (auto done = flood.commit(*state_, 0); !done) {
-    return std::unexpected(done.error());
+  set_port_options(id, std::move(options));
+  for (const auto& worker : workers_) {
+    if (worker->polls(id, attached)) {
+      on_worker(*worker, [&](Worker& to) { to.add(id, attached); });
+    }
   }
   return id;
+}
+
+void Node::detach_port(PortId port) {
+  for (const auto& worker : workers_) {
+    on_worker(*worker, [port](Worker& from) { from.remove(port); });
+  }
+  for (const auto& worker : workers_) {
+    on_worker(*worker, [](Worker& with) { with.drain(); });
+  }
+  const std::lock_guard tend_guard(tend_mutex_);
+  std::unique_ptr<Port> detached;
+  {
+    const std::lock_guard guard(ports_mutex_);
+    detached = std::move(ports_[port.number]);
+    free_numbers_.push_back(port.number);
+    const Summary::PortLine line = line_of(*detached);
+    removed_ports_.in_packets += line.in_packets;
+    removed_ports_.in_bytes += line.in_bytes;
+    removed_ports_.out_packets += line.out_packets;
+    removed_ports_.out_bytes += line.out_bytes;
+    removed_ports_.lost += line.lost;
+    removed_ports_.bad_input += line.bad_input;
+  }
+}
+
+void Node::set_port_options(PortId port, PortOptions options) {
+  const std::lock_guard guard(ports_mutex_);
+  PortTable::Port& entry = port_table_.ports[port.number];
+  entry.mac = mac_with(port, options);
+  entry.mtu = mtu_with(port, options);
+  entry.addresses.clear();
+  for (const auto& [address, network] : options.addresses) {
+    entry.addresses.push_back({address, network});
+  }
+  ports_[port.number]->options = std::move(options);
+}
+
+MacAddress Node::mac_with(PortId port, const PortOptions& options) const {
+  const Port& on = *ports_[port.number];
+  const auto mac = options.mac ? options.mac : on.device->mac();
+  return mac.value_or(made_up_mac(on.name, options_));
+}
+
+std::uint32_t Node::mtu_with(PortId port, const PortOptions& options) const {
+  return options.mtu.value_or(ports_[port.number]->device->mtu().value_or(usual_mtu));
+}
+
+// Runs `call` between two rounds of the worker, and waits for it; on this thread if the worker does not run.
+void Node::on_worker(Worker& worker, const std::function<void(Worker&)>& call) {
+  struct Shared {
+    std::atomic<bool> taken{false};
+    std::atomic<bool> done{false};
+  };
+  const auto shared = std::make_shared<Shared>();
+  if (worker.running()) {
+    worker.loop().post([shared, &worker, &call] {
+      if (!shared->taken.exchange(true)) {
+        call(worker);
+        shared->done.store(true, std::memory_order_release);
+      }
+    });
+    while (!shared->done.load(std::memory_order_acquire) && worker.running()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+  if (!shared->taken.exchange(true)) {
+    call(worker);
+  } else {
+    while (!shared->done.load(std::memory_order_acquire)) {
+      std::this_thread::yield();
+    }
+  }
 }
 
 Result<> Node::prepare() {
@@ -112,9 +241,10 @@ Result<> Node::prepare() {
     return {};
   }
   std::vector<std::string> names;
-  for (const auto& port : ports_) {
-    names.push_back(port->name);
-  }
+  for_each_port([&](PortId id, const Port& port) {
+    names.resize(std::size_t{id.number} + 1);
+    names.back() = port.name;
+  });
   auto pipeline = graph_.compile(names);
   if (!pipeline) {
     return std::unexpected(pipeline.error());
@@ -163,7 +293,7 @@ Result<> Node::wait(std::optional<std::chrono::nanoseconds> time) {
   const Nanoseconds limit = time ? SystemClock::read() + nanoseconds(*time) : ~Nanoseconds{0};
   while (!stop_.load(std::memory_order_acquire) && SystemClock::read() < limit &&
          std::ranges::any_of(workers_, [](const auto& worker) { return worker->running(); })) {
-    tend_devices();
+    tend();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   for (const auto& worker : workers_) {
@@ -175,11 +305,11 @@ Result<> Node::wait(std::optional<std::chrono::nanoseconds> time) {
   ended_ = SystemClock::read();
   stop_.store(false, std::memory_order_release);
   Result<> result;
-  for (const auto& port : ports_) {
-    if (auto flushed = port->device->flush(); !flushed && result) {
-      result = std::unexpected(flushed.error().at(fmt::format("port '{}'", port->name)));
+  for_each_port([&](PortId, const Port& port) {
+    if (auto flushed = port.device->flush(); !flushed && result) {
+      result = std::unexpected(flushed.error().at(fmt::format("port '{}'", port.name)));
     }
-  }
+  });
   return result;
 }
 
@@ -191,26 +321,42 @@ Result<> Node::run(std::optional<std::chrono::nanoseconds> time) {
 }
 
 // Ports whose interface came or went go up or down.
-void Node::tend_devices() {
+void Node::tend() {
   constexpr Nanoseconds period = 1'000'000;
   const Nanoseconds now = SystemClock::read();
   if (now - tended_ < period) {
     return;
   }
   tended_ = now;
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    Port& port = *ports_[i];
-    const bool up = port.device->tend();
-    const std::lock_guard guard(port_states_);
-    if (up != port.device_up) {
-      port.device_up = up;
-      show_state(port, port_table_.ports[i]);
+  {
+    const std::lock_guard tend_guard(tend_mutex_);  // no device goes meanwhile
+    for (std::size_t i = 0;; ++i) {
+      Port* port = nullptr;
+      {
+        const std::lock_guard guard(ports_mutex_);
+        if (i >= ports_.size()) {
+          break;
+        }
+        port = ports_[i].get();
+      }
+      if (port == nullptr) {
+        continue;
+      }
+      const bool up = port->device->tend();
+      const std::lock_guard guard(ports_mutex_);
+      if (up != port->device_up) {
+        port->device_up = up;
+        show_state(*port, port_table_.ports[i]);
+      }
     }
+  }
+  for (const auto& call : tending_) {
+    call();
   }
 }
 
 std::size_t Node::poll_once() {
-  tend_devices();
+  tend();
   std::size_t handled = 0;
   for (const auto& worker : workers_) {
     handled += worker->poll_once();
@@ -231,17 +377,23 @@ Result<UpdateReport> Node::update(const std::function<void(Update&)>& change) {
 }
 
 Result<> Node::set_port_up(PortId port, bool up) {
-  if (!port_table_.known(port.number)) {
-    return error("there is no port number {}", port.number);
-  }
   {
-    const std::lock_guard guard(port_states_);
+    const std::lock_guard guard(ports_mutex_);
+    if (port.number >= ports_.size() || ports_[port.number] == nullptr) {
+      return error("there is no port number {}", port.number);
+    }
     Port& changed = *ports_[port.number];
     changed.wanted_up = up;
     show_state(changed, port_table_.ports[port.number]);
   }
   epochs_.barrier();
   return {};
+}
+
+std::size_t Node::port_count() const {
+  std::size_t count = 0;
+  for_each_port([&](PortId, const Port&) { ++count; });
+  return count;
 }
 
 void Node::keep_off_workers() const {
@@ -258,21 +410,25 @@ void Node::keep_off_workers() const {
 }
 
 std::optional<PortId> Node::find_port(std::string_view name) const {
-  for (std::size_t i = 0; i < ports_.size(); ++i) {
-    if (ports_[i]->name == name) {
-      return PortId{static_cast<std::uint16_t>(i)};
+  std::optional<PortId> found;
+  for_each_port([&](PortId id, const Port& port) {
+    if (port.name == name) {
+      found = id;
     }
-  }
-  return std::nullopt;
+  });
+  return found;
 }
 
 Summary Node::summary() const {
   Summary summary;
-  for (const auto& port : ports_) {
-    const DeviceCounters device = port->device->counters();
-    summary.ports.push_back({port->name, port->sum(&PortCounters::in_packets), port->sum(&PortCounters::in_bytes),
-                             port->sum(&PortCounters::out_packets), port->sum(&PortCounters::out_bytes), device.lost,
-                             device.digest, device.bad_input});
+  {
+    const std::lock_guard guard(ports_mutex_);
+    for (const auto& port : ports_) {
+      if (port != nullptr) {
+        summary.ports.push_back(line_of(*port));
+      }
+    }
+    summary.removed_ports = removed_ports_;
   }
   for (const Pipeline::Node& stage : pipeline_.stages) {
     summary.stages.push_back({stage.name, stage.packet != nullptr, 0, 0, 0});
@@ -307,6 +463,7 @@ Summary Node::summary() const {
       summary.hints_evicted += stats.hints_evicted.get();
       summary.cloned += stats.cloned.get();
       summary.originated += stats.originated.get();
+      summary.consumed += stats.consumed.get();
       summary.held += worker->held();
       summary.workers.push_back({worker->cpu_time(), worker->wall_time()});
       if (worker->core() != nullptr) {
@@ -328,10 +485,14 @@ Summary Node::summary() const {
   state_->for_each_table([&](const TableBase& table) {
     summary.tables.push_back({table.name(), table.size(), table.capacity(), table.rejected()});
   });
+  summary.wall_ns = uptime();
+  return summary;
+}
+
+Nanoseconds Node::uptime() const {
   const Nanoseconds started = started_.load();
   const Nanoseconds ended = ended_.load();
-  summary.wall_ns = started == 0 ? 0 : (ended != 0 ? ended : SystemClock::read()) - started;
-  return summary;
+  return started == 0 ? 0 : (ended != 0 ? ended : SystemClock::read()) - started;
 }
 
 }  // namespace weir

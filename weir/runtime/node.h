@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -44,7 +45,8 @@ class Node {
 
   // ---- Building ----
 
-  /// A port on the device that `device` describes ("pcap:in.pcap,out=out.pcap"). The device is opened.
+  /// A port on the device that `device` describes ("pcap:in.pcap,out=out.pcap"). The device is opened. Also while the
+  /// node runs, if the graph says where the packets of such ports enter (Graph::connect_ports).
   Result<PortId> add_port(std::string name, std::string_view device, PortOptions options = {});
   Result<PortId> add_port(std::string name, std::unique_ptr<Device> device, PortOptions options = {});
 
@@ -79,11 +81,45 @@ class Node {
   /// is down whatever is said here. Any thread but a worker's, once the node was started.
   Result<> set_port_up(PortId port, bool up);
 
+  /// Takes a port out while the node runs or not: what was received from it is handled, tables, groups and floods name
+  /// it no more, its device is closed. Its number may be taken by a later port, the one that is free longest first. Not
+  /// beside other changes of ports.
+  Result<> remove_port(PortId port);
+
+  // The steps that adding and removing consist of, for several ports and other changes as one.
+
+  /// As add_port, but the port is down and no flood reaches it: Update::flood_to, then set_port_up.
+  Result<PortId> attach_port(std::string name, std::unique_ptr<Device> device, PortOptions options = {});
+  /// The end of removing: the port is down, and nothing of the state names it (Update::forget).
+  void detach_port(PortId port);
+  /// Gives a port other labels, role, addresses, Ethernet address and MTU. It is down.
+  void set_port_options(PortId port, PortOptions options);
+  /// What its Ethernet address and its MTU are with these options: theirs, the device's, or what is usual.
+  [[nodiscard]] MacAddress mac_with(PortId port, const PortOptions& options) const;
+  [[nodiscard]] std::uint32_t mtu_with(PortId port, const PortOptions& options) const;
+
+  /// Called on the thread that waits for the node, about every millisecond, from now on. Before `wait`.
+  void on_tend(std::function<void()> call) { tending_.push_back(std::move(call)); }
+
   /// Any thread.
   [[nodiscard]] Summary summary() const;
+  /// Since the workers started, until they ended; 0 before. Any thread.
+  [[nodiscard]] Nanoseconds uptime() const;
 
   [[nodiscard]] std::optional<PortId> find_port(std::string_view name) const;
-  [[nodiscard]] const std::vector<std::unique_ptr<Port>>& ports() const { return ports_; }
+  /// There is such a port. Valid until it is removed.
+  [[nodiscard]] const Port& port(PortId port) const { return *ports_[port.number]; }
+  [[nodiscard]] std::size_t port_count() const;
+  /// Calls visit(PortId, const Port&) for each, in the order of their numbers. Any thread; not from within it.
+  template <class Visit>
+  void for_each_port(Visit visit) const {
+    const std::lock_guard guard(ports_mutex_);
+    for (std::uint16_t i = 0; i < ports_.size(); ++i) {
+      if (ports_[i] != nullptr) {
+        visit(PortId{i}, static_cast<const Port&>(*ports_[i]));
+      }
+    }
+  }
   [[nodiscard]] const NodeOptions& options() const { return options_; }
   [[nodiscard]] Epochs& epochs() { return epochs_; }
   [[nodiscard]] const Pipeline& pipeline() const { return pipeline_; }
@@ -97,7 +133,8 @@ class Node {
 
  private:
   explicit Node(NodeOptions options);
-  void tend_devices();
+  void tend();
+  void on_worker(Worker& worker, const std::function<void(Worker&)>& call);
 
   NodeOptions options_;
   SystemClock system_clock_;
@@ -108,12 +145,16 @@ class Node {
   Graph graph_;
   Pipeline pipeline_;
   PortTable port_table_;
-  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<std::unique_ptr<Port>> ports_;  // by number; null where there is none
+  std::deque<std::uint16_t> free_numbers_;    // that were taken, longest free first
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<int> pinned_;  // the processors of the workers
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
-  std::mutex port_states_;               // guards wanted_up and device_up of all ports
+  Summary::PortLine removed_ports_{};  // what they counted
+  mutable std::mutex ports_mutex_;     // guards which ports there are, their options, wanted_up and device_up
+  std::mutex tend_mutex_;              // held while devices are looked after, and while one is taken away
+  std::vector<std::function<void()>> tending_;
   Nanoseconds tended_ = 0;               // when the devices were looked at last
   std::atomic<Nanoseconds> started_{0};  // 0: not yet
   std::atomic<Nanoseconds> ended_{0};    // 0: it runs

@@ -26,9 +26,9 @@ std::unique_ptr<Node> make_node(NodeOptions options) {
   return std::move(*node);
 }
 
-// in + cloned + originated = out + dropped + held (I4).
+// in + cloned + originated = out + dropped + consumed + held (I4).
 void expect_accounted(const Summary& s) {
-  EXPECT_EQ(s.in_packets() + s.cloned + s.originated, s.out_packets() + s.dropped() + s.held);
+  EXPECT_EQ(s.in_packets() + s.cloned + s.originated, s.out_packets() + s.dropped() + s.consumed + s.held);
 }
 
 TEST(Node, RefusesImpossibleOptions) {
@@ -222,7 +222,7 @@ TEST(Node, APortGoesDownAndUpWithItsDevice) {
   node->graph().connect(*in, stage);
   node->graph().connect(*out, stage);
   ASSERT_TRUE(node->prepare());
-  auto& device = dynamic_cast<MemoryDevice&>(*node->ports()[in->number]->device);
+  auto& device = dynamic_cast<MemoryDevice&>(*node->port(*in).device);
   const auto sent = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the node looks at devices every millisecond
     const std::uint64_t before = node->summary().ports[out->number].out_packets;
@@ -307,6 +307,98 @@ TEST(Node, CanBeEmbedded) {
     ASSERT_TRUE(node->update([](Update&) {}));  // does not wait for the thread that is itself
   }
   EXPECT_EQ(handled, 1000U);
+}
+
+TEST(Node, EveryPortHasAnEthernetAddress) {
+  const auto macs = [](const NodeOptions& options) {
+    auto node = make_node(options);
+    EXPECT_TRUE(node->add_port("a", "memory:"));
+    EXPECT_TRUE(node->add_port("b", "memory:"));
+    EXPECT_TRUE(node->add_port("c", "memory:", {.mac = MacAddress{{2, 1, 1, 1, 1, 1}}, .mtu = 9000}));
+    EXPECT_EQ(node->port_table().ports[0].mtu, 1500U);
+    EXPECT_EQ(node->port_table().ports[2].mtu, 9000U);
+    std::vector<MacAddress> all;
+    for (unsigned i = 0; i < 3; ++i) {
+      all.push_back(node->port_table().ports[i].mac);
+      EXPECT_EQ(all.back().bytes[0] & 3U, 2U) << "of one station, and of no maker's";
+    }
+    return all;
+  };
+  const auto first = macs({});
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_EQ(first[2].to_string(), "02:01:01:01:01:01");
+  EXPECT_EQ(macs({}), first) << "the same each time";
+  EXPECT_NE(macs({.name = "other"})[0], first[0]);
+}
+
+// Two ports, of which the first one's packets wait for a neighbour behind the second.
+std::unique_ptr<Node> waiting_node(unsigned workers, std::array<MemoryDevice*, 2>& devices) {
+  auto node = make_node({.workers = workers});
+  for (unsigned i = 0; i < 2; ++i) {
+    auto device = std::move(*MemoryDevice::make(*DeviceSpec::parse("memory:record=8")));
+    devices[i] = static_cast<MemoryDevice*>(device.get());
+    PortOptions options{.mac = MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(i)}}};
+    options.addresses.push_back(*IpPrefix::parse_interface(i == 0 ? "10.1.0.1/24" : "10.2.0.1/24"));
+    EXPECT_TRUE(node->add_port(i == 0 ? "a" : "b", std::move(device), std::move(options)));
+  }
+  const auto& stage = node->graph().stage("route", [](Flow& flow) {
+    const IpAddress next = Ipv4Address{{10, 2, 0, 10}};
+    if (flow.has(layers::arp)) {
+      return flow.to_host();
+    }
+    return flow.neighbour(PortId{1}, next) != nullptr ? flow.output(PortId{1}) : flow.resolve(PortId{1}, next);
+  });
+  node->graph().connect(PortId{0}, stage);
+  node->graph().connect(PortId{1}, stage);
+  EXPECT_TRUE(node->prepare());
+  devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(0, 2).bytes());
+  node->poll_once();
+  node->poll_once();
+  EXPECT_EQ(node->summary().held, 1U);
+  return node;
+}
+
+TEST(Node, PacketsThatWaitGoWithTheirPorts) {
+  for (const std::uint16_t removed : {0, 1}) {  // where it came from, and where it was to go
+    std::array<MemoryDevice*, 2> devices{};
+    const auto node = waiting_node(1, devices);
+    ASSERT_TRUE(node->remove_port(PortId{removed}));
+    const Summary summary = node->summary();
+    EXPECT_EQ(summary.held, 0U);
+    ASSERT_EQ(summary.drops.size(), 1U);
+    EXPECT_EQ(summary.drops[0].reason, "port_down");
+    node->poll_once();
+  }
+}
+
+// Packets wait on both workers, and one of them hears the answer.
+TEST(Node, AWorkerHearsWhatAnotherAskedFor) {
+  std::array<MemoryDevice*, 2> devices{};
+  const auto node = waiting_node(2, devices);
+  constexpr std::uint16_t flows = 16;
+  for (std::uint16_t flow = 1; flow < flows; ++flow) {
+    devices[0]->inject(PacketBuilder().ipv4("10.1.0.10", "10.2.0.10").udp(flow, 2).bytes());
+  }
+  const auto poll = [&] {
+    for (int round = 0; round < 3; ++round) {
+      node->poll_once();
+    }
+  };
+  poll();
+  EXPECT_EQ(node->summary().held, flows);
+  EXPECT_GT(node->workers()[0]->stats().waiting.get(), 0U);
+  EXPECT_GT(node->workers()[1]->stats().waiting.get(), 0U);
+  devices[1]->inject(PacketBuilder()
+                         .eth("02:00:00:00:00:0a", "02:00:00:00:00:01")
+                         .arp(2, "02:00:00:00:00:0a", "10.2.0.10", "02:00:00:00:00:01", "10.2.0.1")
+                         .bytes());
+  poll();
+  const Summary summary = node->summary();
+  EXPECT_EQ(summary.held, 0U);
+  EXPECT_EQ(summary.consumed, 1U);
+  EXPECT_EQ(summary.originated, 2U) << "each worker has asked";
+  EXPECT_EQ(devices[1]->packets(), 2U + flows);
+  expect_accounted(summary);
 }
 
 TEST(Node, SeveralLiveInOneProcess) {

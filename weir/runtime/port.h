@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct PortOptions {
   PortRole role = PortRole::host;
   std::map<std::string, std::string> labels;
   std::vector<std::pair<IpAddress, IpPrefix>> addresses;  ///< the node's own on this port
+  std::optional<MacAddress> mac;                          ///< nothing: the device's own, or one made from names
+  std::optional<std::uint32_t> mtu;                       ///< bytes of an L3 packet; nothing: the device's, or 1500
+
+  bool operator==(const PortOptions&) const = default;
 };
 
 /// What one worker counts at one port.

@@ -43,6 +43,7 @@ struct Summary {
   };
 
   std::vector<PortLine> ports;
+  PortLine removed_ports{};  ///< sums over the ports that are there no more; without a name
   std::vector<StageLine> stages;
   std::vector<DropLine> drops;  ///< those that occurred, most first
   std::vector<WorkerLine> workers;
@@ -54,18 +55,18 @@ struct Summary {
   std::uint64_t rules = 0, masks = 0, installed = 0, not_installed = 0, widened = 0, evicted = 0, aged = 0, revoked = 0;
   std::uint64_t hints_evicted = 0;
 
-  std::uint64_t cloned = 0, originated = 0, held = 0, no_frames = 0;
+  std::uint64_t cloned = 0, originated = 0, consumed = 0, held = 0, no_frames = 0;
   std::uint64_t wall_ns = 0;  ///< since the workers started
 
   [[nodiscard]] std::uint64_t in_packets() const {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = removed_ports.in_packets;
     for (const PortLine& port : ports) {
       sum += port.in_packets;
     }
     return sum;
   }
   [[nodiscard]] std::uint64_t out_packets() const {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = removed_ports.out_packets;
     for (const PortLine& port : ports) {
       sum += port.out_packets;
     }

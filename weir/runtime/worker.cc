@@ -25,7 +25,7 @@ constexpr std::size_t pressed_batch = 4;                  // packets at once of 
 constexpr unsigned most_deferred_rounds = 64;             // that such a port waits for others to catch up
 constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are looked at again
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
-constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage waits for something
+constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage or the host waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
 constexpr unsigned rounds_before_unwatched = 256;  // awake, until devices need not wake us
 
@@ -84,25 +84,62 @@ Result<> Worker::prepare() {
   for (std::size_t i = 0; i < workers; ++i) {
     inbound_.push_back(std::make_unique<PacketRing>());
   }
-  for (std::size_t i = 0; i < shared_.ports.size(); ++i) {
-    Port& port = *shared_.ports[i];
-    const unsigned queues = port.traits.queues;
-    // One queue: its poller is picked by port number, so that ports spread over the workers.
-    for (unsigned queue = 0; queue < queues; ++queue) {
-      const std::size_t poller = queues == 1 ? i % workers : queue % workers;
-      if (poller == number_) {
-        const bool spread = workers > 1 && (queues < workers || !port.traits.symmetric);
-        sources_.push_back({&port, PortId{static_cast<std::uint16_t>(i)}, queue, spread, {}});
-        const int descriptor = port.device->descriptor(queue);
-        if (descriptor >= 0) {
-          loop_->spawn(watch(descriptor));
-        } else if (!port.device->finished(queue)) {
-          all_descriptors_ = false;
-        }
+  for (std::uint16_t i = 0; i < shared_.ports.size(); ++i) {
+    if (shared_.ports[i] != nullptr) {
+      add(PortId{i}, *shared_.ports[i]);
+    }
+  }
+  note_input();
+  return {};
+}
+
+namespace {
+
+/// One queue: its poller is picked by port number, so that ports spread over the workers.
+std::size_t poller_of(PortId port, unsigned queue, unsigned queues, std::size_t workers) {
+  return queues == 1 ? port.number % workers : queue % workers;
+}
+
+}  // namespace
+
+bool Worker::polls(PortId port, const Port& on) const {
+  for (unsigned queue = 0; queue < on.traits.queues; ++queue) {
+    if (poller_of(port, queue, on.traits.queues, shared_.workers.size()) == number_) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Worker::add(PortId port, Port& on) {
+  const std::size_t workers = shared_.workers.size();
+  const unsigned queues = on.traits.queues;
+  for (unsigned queue = 0; queue < queues; ++queue) {
+    if (poller_of(port, queue, queues, workers) == number_) {
+      const bool spread = workers > 1 && (queues < workers || !on.traits.symmetric);
+      Source& source = sources_.emplace_back(Source{&on, port, queue, spread, {}});
+      if (const int descriptor = on.device->descriptor(queue); descriptor >= 0) {
+        source.wake_up = loop_->spawn_scoped(watch(descriptor));
+      } else if (!on.device->finished(queue)) {
+        all_descriptors_ = false;
       }
     }
   }
-  return {};
+}
+
+void Worker::remove(PortId port) {
+  for (Source& source : sources_) {
+    if (source.id == port && !source.wake_up.done()) {
+      source.wake_up.cancel();
+      loop_->forget(source.port->device->descriptor(source.queue));
+    }
+  }
+  std::erase_if(sources_, [&](const Source& source) { return source.id == port; });
+  executor_->forget(port);
+  busy_sources_ = static_cast<std::size_t>(std::ranges::count_if(sources_, &Source::busy));
+  all_descriptors_ = std::ranges::all_of(sources_, [](const Source& source) {
+    return !source.wake_up.done() || source.port->device->finished(source.queue);
+  });
 }
 
 // Waking up is all there is to do: the round polls every source. (g++ 12 compiles no co_await in a loop's condition.)
@@ -170,13 +207,16 @@ void Worker::thread_main() {
         account_time();
       }
     }
+    if (!any) {
+      note_input();
+    }
     if (!any && finished()) {
       executor_->finish(shared_.clock.now());
       send();
       break;
     }
-    const bool sleepy =
-        shared_.idle == Idle::interrupt || (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);
+    const bool sleepy = shared_.idle == Idle::interrupt || sources_.empty() ||
+                        (shared_.idle == Idle::adaptive && empty_rounds > empty_rounds_before_sleep);
     if (!any && sleepy) {
       sleep();
     }
@@ -195,9 +235,9 @@ void Worker::want_wake_ups(bool wanted) {
 }
 
 void Worker::sleep() {
-  const Nanoseconds longest = stats_.kept.get() != 0 ? longest_sleep_with_kept
-                              : all_descriptors_     ? longest_sleep
-                                                     : longest_blind_sleep;
+  const Nanoseconds longest = stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
+                              : all_descriptors_                            ? longest_sleep
+                                                                            : longest_blind_sleep;
   if (!wakes_wanted_) {
     want_wake_ups(true);
   }
@@ -220,20 +260,35 @@ std::size_t Worker::poll_once() {
   return handled;
 }
 
+// One without ports goes on as long as others have packets: they may be handed over, and ports be added.
 bool Worker::finished() const {
-  for (const auto& worker : shared_.workers) {
-    // A ring may get packets as long as its writer has some to come.
-    for (const Source& source : worker->sources_) {
-      if ((worker.get() == this || source.hand_over) && !source.port->device->finished(source.queue)) {
-        return false;
-      }
-    }
+  return std::ranges::all_of(shared_.workers,
+                             [](const auto& worker) { return worker->input_ended_.load(std::memory_order_acquire); }) &&
+         std::ranges::all_of(inbound_, [](const auto& ring) { return ring->empty(); });
+}
+
+void Worker::drain() {
+  reader_.online();  // a worker that sleeps is not
+  std::size_t waiting = 0;
+  for (const auto& ring : inbound_) {
+    waiting = std::max(waiting, ring->size());
   }
-  return std::ranges::all_of(inbound_, [](const auto& ring) { return ring->empty(); });
+  for (std::size_t handled = 0; handled < waiting; handled += shared_.batch) {
+    poll_rings();
+  }
+  if (!running()) {
+    reader_.offline();
+  }
+}
+
+void Worker::note_input() {
+  const bool ended =
+      std::ranges::all_of(sources_, [](const Source& source) { return source.port->device->finished(source.queue); });
+  input_ended_.store(ended, std::memory_order_release);
 }
 
 std::size_t Worker::held() const {
-  std::size_t packets = stats_.kept.get();
+  std::size_t packets = stats_.kept.get() + stats_.waiting.get();
   for (const auto& ring : inbound_) {
     packets += ring->size();
   }

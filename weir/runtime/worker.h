@@ -32,7 +32,7 @@ struct WorkerShared {
   State& state;
   const Pipeline& pipeline;
   const PortTable& port_table;
-  std::vector<std::unique_ptr<Port>>& ports;
+  const std::vector<std::unique_ptr<Port>>& ports;  ///< by number; read where PortTable says that it is up
   FramePool& pool;
   const Clock& clock;
   bool capture_time;  ///< the clock is moved by the ports' packets, which are taken in the order of their times
@@ -64,7 +64,16 @@ class alignas(64) Worker {
   /// One round on the calling thread; how many packets it handled. For embedding; not while `start`ed.
   std::size_t poll_once();
 
-  /// Whether none of the ports it polls will ever have another packet, and no ring leads here with one.
+  /// Whether it polls some of this port's queues.
+  [[nodiscard]] bool polls(PortId port, const Port& on) const;
+  /// Begins to poll its queues of a port. Its own thread, or any while it does not run.
+  void add(PortId port, Port& on);
+  /// Polls them no more; the port is down. As `add`.
+  void remove(PortId port);
+  /// Handles the packets that wait in rings now. As `add`.
+  void drain();
+
+  /// Whether no worker will ever have another packet, and no ring leads here with one.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] bool running() const { return running_.load(std::memory_order_acquire); }
 
@@ -73,7 +82,7 @@ class alignas(64) Worker {
   /// nullptr for the reference engine.
   [[nodiscard]] CoreExecutor* core() { return core_; }
   [[nodiscard]] Loop& loop() { return *loop_; }
-  /// Packets that wait in rings for this worker, or that its packet stages keep.
+  /// Packets that wait in rings for this worker, that its packet stages keep, or that wait for a neighbour.
   [[nodiscard]] std::size_t held() const;
 
   /// Processor and wall-clock time of its thread so far.
@@ -91,9 +100,10 @@ class alignas(64) Worker {
     bool hand_over;  ///< packets belong to the worker that their flow hashes to
     DecisionBudget budget;
     unsigned empty_rounds = rounds_until_quiet + 1;  ///< since it last had packets, counted no further than this
-    bool paused = false;                             ///< it has used up its decisions
-    bool pressed = false;                            ///< it did so not long ago
-    unsigned deferred_rounds = 0;                    ///< since it was polled, of rounds in which others had a backlog
+    SpawnedTask wake_up = {};
+    bool paused = false;           ///< it has used up its decisions
+    bool pressed = false;          ///< it did so not long ago
+    unsigned deferred_rounds = 0;  ///< since it was polled, of rounds in which others had a backlog
 
     [[nodiscard]] bool busy() const { return empty_rounds <= rounds_until_quiet; }
   };
@@ -112,6 +122,7 @@ class alignas(64) Worker {
   void refill(Nanoseconds now);
   void sleep();
   Task<> watch(int descriptor);
+  void note_input();
   void account_time();
   void want_wake_ups(bool wanted);
 
@@ -133,6 +144,7 @@ class alignas(64) Worker {
   Nanoseconds now_ = 0;  ///< of the round
   Nanoseconds refilled_ = 0;
   bool all_descriptors_ = true;
+  std::atomic<bool> input_ended_{false};  ///< none of its sources will have another packet, or will hand one over
   bool wakes_wanted_ = true;   ///< devices wake it when it sleeps
   unsigned rounds_awake_ = 0;  ///< since it slept, or told devices whether to wake it
 

@@ -1,71 +1,23 @@
 #pragma once
-// Services: named units that put stages into a node's graph, each with a schema of its settings.
+// Services: named units that put stages into a node's graph, turn settings into state, and answer questions.
 
-#include <filesystem>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <weir/base/config.h>
-#include <weir/runtime/node.h>
+#include <nlohmann/json.hpp>
+
+#include <weir/flow/update.h>
+#include <weir/runtime/graph.h>
+#include <weir/service/service_context.h>
+#include <weir/service/setting.h>
 
 namespace weir {
 
-enum class SettingType : std::uint8_t { text, number, boolean, list, map };
-
-/// One setting of a service.
-struct Setting {
-  std::string name;
-  SettingType type = SettingType::text;
-  std::string help;       ///< a phrase, with its unit
-  std::string otherwise;  ///< what it is if it is not given, as text
-  bool required = false;
-  std::int64_t min = 0;  ///< of a number
-  std::int64_t max = 0xffffffff;
-  std::vector<std::string> words;  ///< of a text, if not empty: those allowed
-};
-
-/// A number from `min` to `max`.
-Setting number_setting(std::string name, std::string help, std::int64_t otherwise, std::int64_t min, std::int64_t max);
-/// One of `words`, the first of which is the default.
-Setting word_setting(std::string name, std::string help, std::vector<std::string> words);
-Setting required_setting(std::string name, SettingType type, std::string help);
-
-struct ServiceKind;
-
-/// What building a service works with. Settings were checked against the schema: the accessors give what is there, or
-/// the default, and cannot fail.
-class ServiceContext {
- public:
-  /// `folder`: what paths in the settings start from.
-  ServiceContext(Node& to, const ServiceKind& kind, Config settings, std::filesystem::path folder);
-
-  Node& node;
-
-  /// The service's name: a prefix for those of its stages and tables.
-  [[nodiscard]] const std::string& name() const;
-  [[nodiscard]] std::int64_t number(std::string_view setting) const;
-  [[nodiscard]] std::string text(std::string_view setting) const;
-  [[nodiscard]] bool boolean(std::string_view setting) const;
-  [[nodiscard]] std::span<const Config> list(std::string_view setting) const;
-  [[nodiscard]] std::span<const Config::Entry> map(std::string_view setting) const;
-  /// The setting's path, from the folder that it is relative to.
-  [[nodiscard]] std::string path(std::string_view setting) const;
-  /// The setting with its place; null if it is not given.
-  [[nodiscard]] Config config(std::string_view setting) const;
-  /// The port that `value` names. An error lists the ports.
-  [[nodiscard]] Result<PortId> port(const Config& value) const;
-  /// Next hops for a select group: a list of {port: NAME, mac: the next hop's, from: the node's own on that port}.
-  [[nodiscard]] Result<std::vector<Member>> members(const Config& value) const;
-
- private:
-  [[nodiscard]] const Setting& schema(std::string_view setting) const;
-
-  const ServiceKind& kind_;
-  Config settings_;
-  std::filesystem::path folder_;
-};
+using Json = nlohmann::ordered_json;
 
 /// The part of the graph that a service made.
 struct ServiceStages {
@@ -73,13 +25,78 @@ struct ServiceStages {
   std::optional<StageRef> exit;  ///< the stage whose next() leaves the service; nothing if it always ends the chain
 };
 
+/// Something that a service can be asked to do.
+struct ServiceCall {
+  std::string_view name;
+  std::string_view help;  ///< one line
+};
+
+/// A number that a service measures, beside the counters, tables and drop reasons that the node knows of.
+struct ServiceMetric {
+  std::string_view name;  ///< becomes weir_SERVICE_NAME
+  std::string_view help;
+  bool counter;  ///< false: a gauge
+  double value;
+};
+
+/// A service of a node, for as long as the node lives. Its stages decide; this is its control side. All functions are
+/// called by one thread at a time, never a worker's.
+class Service {
+ public:
+  explicit Service(ServiceStages stages) : stages_(stages) {}
+  virtual ~Service() = default;
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  [[nodiscard]] const ServiceStages& stages() const { return stages_; }
+
+  /// Records in `update` what makes the state what the context's settings and ports ask for, whatever it was before
+  /// (Update::assign). Called when the node is built, and each time that a node file is applied or its ports change;
+  /// also for a difference that is only shown: it changes nothing but through `update`. An error names the setting's
+  /// place; then everything stays as it was.
+  virtual Result<> configure(const ServiceContext& context, Update& update) {
+    return (void)context, (void)update, Result<>{};
+  }
+
+  /// About every millisecond while the node runs: looks at what changes from outside. Does not wait.
+  virtual void tend() {}
+
+  /// What it has to say of itself, an object.
+  [[nodiscard]] virtual Json state() const { return Json::object(); }
+  /// What it can be asked to do.
+  [[nodiscard]] virtual std::span<const ServiceCall> calls() const { return {}; }
+  /// Does one of `calls`; the answer is an object. An error says what is wrong with the arguments, or why it cannot be
+  /// done.
+  virtual Result<Json> call(std::string_view name, const Json& arguments);
+  [[nodiscard]] virtual std::vector<ServiceMetric> metrics() const { return {}; }
+
+ private:
+  ServiceStages stages_;
+};
+
+/// A service whose `configure` is a function `Result<>(const ServiceContext&, Update&)`, and which says no more.
+template <class Configure>
+std::unique_ptr<Service> make_service(ServiceStages stages, Configure configure) {
+  class Configured final : public Service {
+   public:
+    Configured(ServiceStages both, Configure function) : Service(both), configure_(std::move(function)) {}
+    Result<> configure(const ServiceContext& context, Update& update) override { return configure_(context, update); }
+
+   private:
+    Configure configure_;
+  };
+  return std::make_unique<Configured>(stages, std::move(configure));
+}
+
 /// One kind of service.
 struct ServiceKind {
   std::string name;
   std::string help;  ///< one line
   std::vector<Setting> settings;
-  /// Adds stages and state to the node, which is not started. An error names the setting's place.
-  Result<ServiceStages> (*build)(ServiceContext& context);
+  /// Adds stages and state to the node, which is not started. `configure` follows. An error names the setting's place.
+  Result<std::unique_ptr<Service>> (*build)(ServiceContext& context);
+  /// Names of the services that it works with; they are built before it, whatever their order in the file.
+  std::vector<std::string> needs = {};
 };
 
 /// The kinds that a program knows. Plain data: every program fills its own.
@@ -99,11 +116,13 @@ class ServiceRegistry {
   std::vector<ServiceKind> kinds_;
 };
 
-/// Everything that is wrong with settings, a line each: unknown ones, wrong types, required ones that are missing.
-Result<> check_settings(const ServiceKind& kind, const Config& settings);
+/// Builds a service, whose settings were checked, and configures it.
+Result<std::unique_ptr<Service>> build_service(ServiceContext& context, const ServiceKind& kind);
+/// The same for the only service of a node that has its ports: checks the settings first. `folder` must outlive it.
+Result<std::unique_ptr<Service>> build_service(Node& node, const ServiceKind& kind, const Config& settings,
+                                               const std::filesystem::path& folder);
 
-/// Checks the settings, then builds.
-Result<ServiceStages> build_service(Node& node, const ServiceKind& kind, const Config& settings,
-                                    const std::filesystem::path& folder);
+/// The ports that the node has now.
+std::vector<ServicePort> service_ports(const Node& node);
 
 }  // namespace weir

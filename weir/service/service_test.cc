@@ -30,11 +30,11 @@ ServiceKind sample() {
            {.name = "flag", .type = SettingType::boolean, .help = "whether", .otherwise = "true"},
            {.name = "items", .type = SettingType::list, .help = "what"},
            required_setting("file", SettingType::text, "where")},
-          [](ServiceContext& context) -> Result<ServiceStages> {
+          [](ServiceContext& context) -> Result<std::unique_ptr<Service>> {
             seen = {context.number("size"), context.text("word"), context.boolean("flag"), context.path("file"),
                     context.list("items").size()};
             const FlowStage& stage = context.node.graph().stage(context.name(), [](Flow& flow) { return flow.next(); });
-            return ServiceStages{stage, stage};
+            return std::make_unique<Service>(ServiceStages{stage, stage});
           }};
 }
 
@@ -47,7 +47,7 @@ struct Case {
 class Settings : public testing::TestWithParam<Case> {};
 
 TEST_P(Settings, AreChecked) {
-  EXPECT_EQ(message(check_settings(sample(), parsed(GetParam().settings))), GetParam().message);
+  EXPECT_EQ(message(check_settings("sample", sample().settings, parsed(GetParam().settings))), GetParam().message);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -99,7 +99,9 @@ TEST(Service, NextHopsNamePorts) {
   ASSERT_TRUE(node);
   ASSERT_TRUE((*node)->add_port("east", "memory:"));
   const ServiceKind kind = sample();
-  const ServiceContext context(**node, kind, Config(), ".");
+  const std::filesystem::path folder = ".";
+  const std::vector<ServicePort> ports = service_ports(**node);
+  const ServiceContext context(**node, kind, Config(), folder, ports, {});
   const auto good = context.members(parsed("[{port: east, mac: 02:00:00:00:00:01, from: 02:00:00:00:00:02}]"));
   ASSERT_TRUE(good) << message(good);
   EXPECT_EQ((*good)[0].dst.to_string(), "02:00:00:00:00:01");

@@ -4,14 +4,11 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json.hpp>
-
 #include <weir/control/rule_text.h>
 #include <weir/runtime/summary.h>
+#include <weir/service/service.h>
 
 namespace weir {
-
-using Json = nlohmann::ordered_json;
 
 Json ports_json(const Summary& summary);
 Json stages_json(const Summary& summary);

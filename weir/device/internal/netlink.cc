@@ -13,73 +13,11 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#include <weir/device/internal/netlink_message.h>
+
 namespace weir::device_internal {
 
 namespace {
-
-/// A request: a header, a fixed part and attributes.
-class Request {
- public:
-  Request(std::uint16_t type, std::uint16_t flags) {
-    const nlmsghdr header{.nlmsg_type = type, .nlmsg_flags = static_cast<std::uint16_t>(flags | NLM_F_REQUEST)};
-    fixed(header);
-  }
-
-  template <class T>
-  void fixed(const T& part) {
-    append(&part, sizeof part);
-  }
-
-  void attribute(std::uint16_t type, const void* value, std::size_t size) {
-    const rtattr head{static_cast<std::uint16_t>(RTA_LENGTH(size)), type};
-    append(&head, sizeof head);
-    append(value, size);
-  }
-  template <class T>
-  void attribute(std::uint16_t type, const T& value) {
-    attribute(type, &value, sizeof value);
-  }
-
-  std::span<std::uint8_t> bytes() {
-    const auto size = static_cast<std::uint32_t>(bytes_.size());
-    std::memcpy(bytes_.data() + offsetof(nlmsghdr, nlmsg_len), &size, sizeof size);
-    return bytes_;
-  }
-
- private:
-  void append(const void* part, std::size_t size) {
-    const auto* from = static_cast<const std::uint8_t*>(part);
-    bytes_.insert(bytes_.end(), from, from + size);
-    bytes_.resize(NLMSG_ALIGN(bytes_.size()));
-  }
-
-  std::vector<std::uint8_t> bytes_;
-};
-
-template <class T>
-T value_of(std::span<const std::uint8_t> bytes) {
-  T value{};
-  std::memcpy(&value, bytes.data(), std::min(sizeof value, bytes.size()));
-  return value;
-}
-
-std::string text_of(std::span<const std::uint8_t> bytes) {
-  const auto end = std::ranges::find(bytes, 0);
-  return {bytes.begin(), end};
-}
-
-/// Calls each(type, value) for the attributes that fill `bytes`.
-template <class Each>
-void for_each_attribute(std::span<const std::uint8_t> bytes, Each each) {
-  while (bytes.size() >= sizeof(rtattr)) {
-    const auto head = value_of<rtattr>(bytes);
-    if (head.rta_len < sizeof(rtattr) || head.rta_len > bytes.size()) {
-      return;
-    }
-    each(head.rta_type & NLA_TYPE_MASK, bytes.subspan(sizeof head, head.rta_len - sizeof head));
-    bytes = bytes.subspan(std::min<std::size_t>(RTA_ALIGN(head.rta_len), bytes.size()));
-  }
-}
 
 std::optional<Link> parse_link(std::span<const std::uint8_t> content) {
   if (content.size() < sizeof(ifinfomsg)) {
@@ -125,11 +63,16 @@ std::unexpected<Error> failure() {
 
 }  // namespace
 
-Result<Netlink> Netlink::open(bool watch) {
+Result<Netlink> Netlink::open(Watch watch) {
   Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
-  address.nl_groups = watch ? RTMGRP_LINK : 0;
+  if (watch != Watch::nothing) {
+    address.nl_groups = RTMGRP_LINK;
+  }
+  if (watch == Watch::links_and_routes) {
+    address.nl_groups |= RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
+  }
   if (!socket || bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return failure();
   }
@@ -174,7 +117,7 @@ Result<int> Netlink::ask(std::span<const std::uint8_t> request,
 }
 
 Result<std::vector<Link>> Netlink::links() {
-  Request request(RTM_GETLINK, NLM_F_DUMP);
+  NetlinkRequest request(RTM_GETLINK, NLM_F_DUMP);
   request.fixed(ifinfomsg{});
   std::vector<Link> links;
   const auto asked = ask(request.bytes(), [&](unsigned type, std::span<const std::uint8_t> content) {
@@ -192,7 +135,7 @@ Result<std::optional<Link>> Netlink::link(unsigned index, std::optional<int> spa
 }
 
 Result<std::optional<Link>> Netlink::ask_link(unsigned index, const std::string& name, std::optional<int> space) {
-  Request request(RTM_GETLINK, NLM_F_ACK);
+  NetlinkRequest request(RTM_GETLINK, NLM_F_ACK);
   ifinfomsg head{};
   head.ifi_index = static_cast<int>(index);
   request.fixed(head);
@@ -212,7 +155,7 @@ Result<std::optional<Link>> Netlink::ask_link(unsigned index, const std::string&
 }
 
 std::optional<int> Netlink::identifier(int descriptor) {
-  Request request(RTM_GETNSID, NLM_F_ACK);
+  NetlinkRequest request(RTM_GETNSID, NLM_F_ACK);
   request.fixed(rtgenmsg{.rtgen_family = AF_UNSPEC});
   request.attribute(NETNSA_FD, descriptor);
   std::optional<int> found;

@@ -32,8 +32,10 @@ struct Link {
 /// Asks about one network namespace: that of the thread that opened it. One thread.
 class Netlink {
  public:
-  /// With `watch`, `changed` tells of changes.
-  static Result<Netlink> open(bool watch = false);
+  /// What `changed` tells of.
+  enum class Watch : std::uint8_t { nothing, links, links_and_routes };
+
+  static Result<Netlink> open(Watch watch = Watch::nothing);
 
   Result<std::vector<Link>> links();
   /// Nothing if there is no such interface.
@@ -44,16 +46,17 @@ class Netlink {
   /// The identifier here of the network namespace that `descriptor` stands for; nothing if it has none.
   std::optional<int> identifier(int descriptor);
 
-  /// Whether any interface may have changed since the last call. Never blocks.
+  /// Whether anything that is watched may have changed since the last call. Never blocks.
   bool changed();
-
- private:
-  explicit Netlink(Descriptor socket) : socket_(std::move(socket)) {}
 
   /// Sends one request and calls `each` with every message of the answer (type, content behind the header). What the
   /// kernel refuses is its errno, 0 if nothing.
   Result<int> ask(std::span<const std::uint8_t> request,
                   const std::function<void(unsigned, std::span<const std::uint8_t>)>& each);
+
+ private:
+  explicit Netlink(Descriptor socket) : socket_(std::move(socket)) {}
+
   Result<std::optional<Link>> ask_link(unsigned index, const std::string& name, std::optional<int> space);
 
   Descriptor socket_;

@@ -99,6 +99,11 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         next_[place] = packet;
         recirculate_ = true;
         return;
+      case Op::to_host:
+        return host_.take(packet, now);
+      case Op::resolve:
+        return host_.resolve(
+            packet, {PortId{static_cast<std::uint16_t>(operation->number)}, operation->operand<IpAddress>()}, now);
     }
   }
 }
@@ -215,7 +220,7 @@ void CoreExecutor::emit(std::uint32_t port, Packet* packet) {
   if (!context_.ports.known(port)) [[unlikely]] {
     return drop(packet, drop::port_unknown);
   }
-  if (!context_.ports.ports[port].up.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (!context_.ports.ports[port].up.load(std::memory_order_acquire)) [[unlikely]] {
     return drop(packet, drop::port_down);
   }
   context_.outputs.push(port, packet);

@@ -13,6 +13,20 @@ namespace {
 // Passes through the graph that a packet may make.
 constexpr unsigned wave_limit = 16;
 
+constexpr DropReason not_tried{"not_tried",
+                               "a packet stage, or the node itself, would take it, which is not tried out"};
+
+Rule without_effects(Rule rule, State& state) {
+  std::erase_if(rule.actions, [](const Action& action) {
+    return action.kind == ActionKind::count || action.kind == ActionKind::meter;
+  });
+  Action& last = rule.actions.back();
+  if (last.kind == ActionKind::to_host || last.kind == ActionKind::resolve) {
+    last = {.kind = ActionKind::drop, .reason = state.reason(not_tried)};
+  }
+  return rule;
+}
+
 }  // namespace
 
 CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
@@ -20,7 +34,13 @@ CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
       cache_(context.state, context.stats, options.rule_cache == 0 ? 64 : options.rule_cache, options.masks),
       flow_(context.state, context.pipeline),
       packet_stages_(context),
-      caching_(options.rule_cache != 0) {}
+      host_(context),
+      caching_(options.rule_cache != 0 && !options.dry),
+      dry_(options.dry) {
+  if (dry_) {
+    flow_.set_dry();
+  }
+}
 
 void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) {
   const std::uint8_t entry = context_.pipeline.entry_of(ingress);
@@ -55,17 +75,20 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
 
 void CoreExecutor::idle(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
   cache_.maintain(now);
 }
 
 void CoreExecutor::finish(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
+  host_.finish();
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
-  while ((count_ = packet_stages_.take_back(wave_)) != 0) {
+  while ((count_ = packet_stages_.take_back(wave_)) != 0 || (count_ = host_.take_back(wave_)) != 0) {
     run_waves(now, budget);
   }
 }
@@ -124,7 +147,13 @@ void CoreExecutor::run_wave(Nanoseconds now, DecisionBudget& budget) {
     handle(i, now, budget);
     wave_[place_[i]] = nullptr;  // it is somebody else's now
   }
-  if (packet_stages) {
+  if (packet_stages && dry_) {
+    for (Packet* packet : std::span(wave_).first(count_)) {
+      if (packet != nullptr) {
+        drop(packet, context_.state.reason(not_tried));
+      }
+    }
+  } else if (packet_stages) {
     recirculate_ |= packet_stages_.run(std::span(wave_).first(count_), std::span(next_).first(count_), now);
   }
 }
@@ -273,7 +302,7 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
     body.bytes.add(wave_[place_[i]]->length);
     execute(body.program, i, now);
   } else {
-    scratch_.compile(rule);
+    scratch_.compile(dry_ ? without_effects(rule, context_.state) : rule);
     execute(scratch_, i, now);
   }
 }

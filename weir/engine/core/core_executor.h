@@ -4,6 +4,7 @@
 #include <array>
 
 #include <weir/engine/core/rule_cache.h>
+#include <weir/engine/host/host.h>
 #include <weir/engine/packet_stages.h>
 #include <weir/flow/traced_flow.h>
 
@@ -12,6 +13,9 @@ namespace weir {
 struct CoreOptions {
   std::uint32_t rule_cache = 65'536;          ///< rules; 0: every packet is decided
   std::size_t masks = RuleCache::mask_limit;  ///< 2 to RuleCache::mask_limit
+  /// Changes nothing but its own outputs and stats: nothing is learned, counted or metered, and a packet that comes to
+  /// a packet stage or the node's host part is dropped (not_tried). Without a rule cache.
+  bool dry = false;
 };
 
 class CoreExecutor final : public Executor {
@@ -21,6 +25,7 @@ class CoreExecutor final : public Executor {
   void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
   void idle(Nanoseconds now) override;
   void finish(Nanoseconds now) override;
+  void forget(PortId port) override { host_.forget(port); }
 
   [[nodiscard]] const RuleCache& cache() const { return cache_; }
   [[nodiscard]] RuleCache& cache() { return cache_; }
@@ -57,8 +62,10 @@ class CoreExecutor final : public Executor {
   RuleCache cache_;
   TracedFlow flow_;
   PacketStages packet_stages_;
+  Host host_;
   Program scratch_;  // of a decision that is not kept
   bool caching_;
+  bool dry_;
 
   // The wave at hand, by place. Places are those of the batch, so that order survives recirculation.
   std::size_t count_ = 0;

@@ -169,6 +169,12 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
       return writer.put(Op::drop, action.reason);
     case ActionKind::enter:
       return writer.put(Op::enter, action.number);
+    case ActionKind::to_host:
+      return writer.put(Op::to_host);
+    case ActionKind::resolve: {
+      const auto address = from_field<IpAddress>(action.value);
+      return writer.put(Op::resolve, action.number, &address, sizeof address);
+    }
   }
 }
 

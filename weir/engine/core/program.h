@@ -37,6 +37,8 @@ enum class Op : std::uint8_t {
   reject,  ///< operand: ReasonId
   drop,    ///< number: ReasonId
   enter,
+  to_host,
+  resolve,  ///< number: port; operand: IpAddress
 };
 
 /// One step. What it needs beyond follows it, padded to 8 bytes.

@@ -63,6 +63,12 @@ Verdict DirectFlow::run() {
       case Verdict::Kind::reject:
         require_open("reject");  // the message quotes the packet, and there is another around or inside it
         return verdict;
+      case Verdict::Kind::to_host:
+        require_open("to_host");
+        return verdict;
+      case Verdict::Kind::resolve:
+        effects_.clear();  // they come when the packet is run again
+        return verdict;
       default:
         return verdict;
     }
@@ -104,6 +110,11 @@ bool DirectFlow::peek(FieldId field, FieldValue& value) {
   }
   value = extract(field, key());
   return true;
+}
+
+std::uint64_t DirectFlow::hash() {
+  require_open("a pick");
+  return hash_;
 }
 
 bool DirectFlow::test_flags(Flags flags) { return (frame_.bytes[headers_.l4 + 13] & flags.mask) == flags.wanted; }

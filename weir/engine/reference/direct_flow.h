@@ -45,7 +45,7 @@ class DirectFlow final : public Flow {
   /// The packet as rewritten.
   [[nodiscard]] const reference::Frame& frame() const { return frame_; }
   /// What `select` goes by: the packet's flow hash before any rewrite, or the inner packet's after decapsulation.
-  [[nodiscard]] std::uint64_t hash() const { return hash_; }
+  [[nodiscard]] std::uint64_t flow_hash() const { return hash_; }
   /// Bit i: flow stage i decided (stage 63 and beyond share a bit).
   [[nodiscard]] std::uint64_t stages() const { return stages_; }
 
@@ -70,6 +70,7 @@ class DirectFlow final : public Flow {
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
   void close(const char* by) override { closed_by_ = by; }
+  std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
 
   // Every packet is decided: there is no rule that anything would have to be remembered for.

@@ -12,6 +12,7 @@ Frame read(const Packet& packet) {
   frame.timestamp = packet.timestamp;
   frame.ingress = packet.ingress;
   frame.stage = packet.stage;
+  frame.waits = packet.waits;
   frame.tunnel = packet.tunnel != 0;
   frame.vni = packet.vni;
   frame.vlan = packet.vlan;
@@ -27,6 +28,7 @@ Packet* write(const Frame& frame, PacketCache& frames) {
   packet->timestamp = frame.timestamp;
   packet->ingress = frame.ingress;
   packet->stage = frame.stage;
+  packet->waits = frame.waits;
   packet->tunnel = frame.tunnel ? 1 : 0;
   packet->vni = frame.vni;
   packet->vlan = frame.vlan;

@@ -14,7 +14,8 @@ struct Frame {
   std::uint64_t timestamp = 0;
   std::uint16_t ingress = 0;
   std::uint8_t stage = 0;
-  bool tunnel = false;  ///< came out of the tunnel `vni`
+  std::uint8_t waits = 0;  ///< times that it waited for a neighbour
+  bool tunnel = false;     ///< came out of the tunnel `vni`
   std::uint32_t vni = 0;
   std::uint16_t vlan = 0;
   Offload offload{};

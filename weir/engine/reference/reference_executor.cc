@@ -31,17 +31,27 @@ void ReferenceExecutor::process(PortId ingress, std::span<Packet*> packets, Nano
 
 void ReferenceExecutor::idle(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.idle(now, [&] { run_handed_back(now, unlimited); });
 }
 
 void ReferenceExecutor::finish(Nanoseconds now) {
   DecisionBudget unlimited;
+  host_.idle(now);
   packet_stages_.finish(now, [&] { run_handed_back(now, unlimited); });
+  host_.finish();
 }
 
 void ReferenceExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
   Wave wave(batch_limit);
-  while (const std::size_t count = packet_stages_.take_back(wave)) {
+  for (;;) {
+    std::size_t count = packet_stages_.take_back(wave);
+    if (count == 0) {
+      count = host_.take_back(wave);
+    }
+    if (count == 0) {
+      return;
+    }
     wave.resize(count);
     run_passes(wave, now, budget);
     wave.resize(batch_limit);
@@ -88,9 +98,10 @@ void ReferenceExecutor::run_flow_stages(std::size_t place, Packet* packet, Nanos
   const Nanoseconds before = SystemClock::read();
   flow_.decide(reference::read(*packet), now);
   const Nanoseconds took = SystemClock::read() - before;
-  // Freed first: what is written in its place finds a frame.
-  context_.frames.free(packet);
-
+  const bool waits = flow_.verdict().kind == Verdict::Kind::resolve;
+  if (!waits) {
+    context_.frames.free(packet);  // first: what is written in its place finds a frame
+  }
   budget.tokens -= static_cast<std::int64_t>(took);
   first.decision_ns.add(took);
   stats.misses.add();
@@ -98,6 +109,10 @@ void ReferenceExecutor::run_flow_stages(std::size_t place, Packet* packet, Nanos
     if ((flow_.stages() >> stage & 1U) != 0) {
       stats.stages[stage].decisions.add();
     }
+  }
+  if (waits) {
+    return host_.resolve(packet, {PortId{static_cast<std::uint16_t>(flow_.verdict().number)}, flow_.verdict().address},
+                         now);
   }
   for (const DirectFlow::Effect& effect : flow_.effects()) {
     if (!carry_out(effect, now)) {
@@ -138,6 +153,13 @@ void ReferenceExecutor::conclude(const Verdict& verdict, std::size_t place, Nano
       return reject(frame, verdict.number, verdict.reason, now);
     case Verdict::Kind::drop:
       return drop(verdict.reason);
+    case Verdict::Kind::to_host:
+      if (Packet* packet = write(frame); packet != nullptr) {
+        host_.take(packet, now);
+      }
+      return;
+    case Verdict::Kind::resolve:
+      return;  // it has not been decided yet
     case Verdict::Kind::next:
     case Verdict::Kind::to:
       next_[place] = write(frame);
@@ -165,7 +187,7 @@ void ReferenceExecutor::flood(const reference::Frame& frame, std::uint16_t vlan)
 }
 
 void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
-  const Member* member = group.members().pick(flow_.hash());
+  const Member* member = group.members().pick(flow_.flow_hash());
   if (member == nullptr) {
     return drop(drop::no_member);
   }
@@ -207,7 +229,7 @@ void ReferenceExecutor::emit(std::uint32_t port, Packet* packet) {
   if (!context_.ports.known(port)) {
     drop(drop::port_unknown);
     context_.frames.free(packet);
-  } else if (!context_.ports.ports[port].up.load(std::memory_order_relaxed)) {
+  } else if (!context_.ports.ports[port].up.load(std::memory_order_acquire)) {
     drop(drop::port_down);
     context_.frames.free(packet);
   } else {

@@ -1,10 +1,11 @@
 #pragma once
 // The reference engine: it defines what running packets through a graph means. Every packet is decided, its actions are
 // done on plain bytes, one after the other. The core engine with its rule cache must give the same; it shares with this
-// one only the state, the fields' definitions, the ICMP errors and the running of packet stages.
+// one only the state, the fields' definitions, the ICMP errors, the node's host part and the running of packet stages.
 
 #include <vector>
 
+#include <weir/engine/host/host.h>
 #include <weir/engine/packet_stages.h>
 #include <weir/engine/reference/direct_flow.h>
 
@@ -13,11 +14,12 @@ namespace weir {
 class ReferenceExecutor final : public Executor {
  public:
   explicit ReferenceExecutor(const ExecutorContext& context)
-      : context_(context), flow_(context.state, context.pipeline), packet_stages_(context) {}
+      : context_(context), flow_(context.state, context.pipeline), packet_stages_(context), host_(context) {}
 
   void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
   void idle(Nanoseconds now) override;
   void finish(Nanoseconds now) override;
+  void forget(PortId port) override { host_.forget(port); }
 
  private:
   /// Packets by their place in the batch; null where none is.
@@ -43,6 +45,7 @@ class ReferenceExecutor final : public Executor {
   ExecutorContext context_;
   DirectFlow flow_;
   PacketStages packet_stages_;
+  Host host_;
   Wave next_;
 };
 

@@ -95,6 +95,9 @@ std::string difference(const Observed& a, const Observed& b) {
   if (a.cloned != b.cloned || a.originated != b.originated) {
     text += fmt::format("cloned {} and {}, originated {} and {}\n", a.cloned, b.cloned, a.originated, b.originated);
   }
+  if (a.consumed != b.consumed || a.waiting != b.waiting) {
+    text += fmt::format("consumed {} and {}, waiting {} and {}\n", a.consumed, b.consumed, a.waiting, b.waiting);
+  }
   if (text.empty() && !(a == b)) {
     text = "counts of packet stages\n";
   }
@@ -112,9 +115,11 @@ void GraphBuilder::connect(std::uint8_t from, std::uint16_t output, std::uint8_t
 void GraphBuilder::ports(std::uint16_t count) {
   for (std::uint16_t port = 0; port < count; ++port) {
     ports_.ports[port].up = true;
-    ports_.ports[port].addresses = {
-        Ipv4Address{{192, 0, 2, static_cast<std::uint8_t>(port + 1)}},
-        Ipv6Address{{0x20, 1, 0xd, 0xb8, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(port + 1)}}};
+    const auto last = static_cast<std::uint8_t>(port + 1);
+    const IpAddress v4 = Ipv4Address{{192, 0, 2, last}};
+    const IpAddress v6 = Ipv6Address{{0x20, 1, 0xd, 0xb8, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last}};
+    ports_.ports[port].addresses = {{v4, IpPrefix(v4, 24)}, {v6, IpPrefix(v6, 64)}};
+    ports_.ports[port].mac = {{2, 0, 0, 0, 0xff, last}};
   }
   ports_.count = count;
   pipeline_.entry.resize(count, 0);
@@ -273,6 +278,8 @@ Observed TestNode::observe() {
   }
   observed.cloned = stats_->cloned.get();
   observed.originated = stats_->originated.get();
+  observed.consumed = stats_->consumed.get();
+  observed.waiting = stats_->waiting.get();
   return observed;
 }
 
@@ -282,11 +289,12 @@ std::string TestNode::unaccounted() const {
     dropped += count.get();
   }
   const std::uint64_t in = received_ + stats_->cloned.get() + stats_->originated.get();
-  const std::uint64_t kept = stats_->kept.get();
-  return in == left_ + dropped + kept
+  const std::uint64_t consumed = stats_->consumed.get();
+  const std::uint64_t kept = stats_->kept.get() + stats_->waiting.get();
+  return in == left_ + dropped + consumed + kept
              ? ""
-             : fmt::format("{} received + {} cloned + {} originated, but {} sent + {} dropped + {} kept", received_,
-                           stats_->cloned.get(), stats_->originated.get(), left_, dropped, kept);
+             : fmt::format("{} received + {} cloned + {} originated, but {} sent + {} dropped + {} consumed + {} held",
+                           received_, stats_->cloned.get(), stats_->originated.get(), left_, dropped, consumed, kept);
 }
 
 std::size_t TestNode::close() {

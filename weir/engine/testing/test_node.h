@@ -40,6 +40,8 @@ struct Observed {
   std::vector<std::uint64_t> processed;                                                   ///< by packet stage
   std::uint64_t cloned = 0;
   std::uint64_t originated = 0;
+  std::uint64_t consumed = 0;
+  std::uint64_t waiting = 0;
 
   bool operator==(const Observed&) const = default;
 };
@@ -137,7 +139,7 @@ class TestNode {
   [[nodiscard]] const WorkerStats& stats() const { return *stats_; }
   [[nodiscard]] State& state() { return state_; }
 
-  /// What broke of "in + cloned + originated = out + dropped + kept", in words; empty if nothing.
+  /// What broke of "in + cloned + originated = out + dropped + consumed + held", in words; empty if nothing.
   [[nodiscard]] std::string unaccounted() const;
   /// Ends the node; returns how many frames were not given back.
   std::size_t close();

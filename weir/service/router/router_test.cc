@@ -1,0 +1,204 @@
+// The router between two links, frame by frame.
+
+#include <weir/service/router/router.h>
+
+#include <gmock/gmock.h>
+
+#include <weir/device/memory.h>
+#include <weir/packet/packet_builder.h>
+
+namespace weir {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr const char* left_mac = "02:00:00:00:aa:01";
+constexpr const char* right_mac = "02:00:00:00:aa:02";
+constexpr const char* alice_mac = "02:00:00:00:00:0a";
+constexpr const char* bob_mac = "02:00:00:00:00:0b";
+constexpr const char* all_macs = "ff:ff:ff:ff:ff:ff";
+
+class RouterNode : public testing::Test {
+ protected:
+  void build(const std::string& routes, EngineKind engine = EngineKind::core) {
+    node_ = std::move(*Node::create({.engine = engine, .frames = 1024}));
+    add(0, "left", left_mac, {"10.1.0.1/24", "2001:db8:1::1/64"});
+    add(1, "right", right_mac, {"10.2.0.1/24", "2001:db8:2::1/64"});
+    const auto settings = Config::parse("{routes: {" + routes + "}}", "n.yaml");
+    auto built = build_service(*node_, router(), *settings, ".");
+    ASSERT_TRUE(built) << built.error().message;
+    service_ = std::move(*built);
+    node_->graph().connect(PortId{0}, service_->stages().entry);
+    node_->graph().connect(PortId{1}, service_->stages().entry);
+    ASSERT_TRUE(node_->prepare());
+  }
+
+  void add(std::size_t number, const char* name, const char* mac, std::initializer_list<const char*> addresses) {
+    const auto spec = *DeviceSpec::parse("memory:record=64");
+    auto device = std::move(*MemoryDevice::make(spec));
+    device_[number] = static_cast<MemoryDevice*>(device.get());
+    PortOptions options{.mac = *MacAddress::parse(mac)};
+    for (const char* text : addresses) {
+      options.addresses.push_back(*IpPrefix::parse_interface(text));
+    }
+    ASSERT_TRUE(node_->add_port(name, std::move(device), options));
+  }
+
+  /// What leaves by each port when `frame` comes in by `port`.
+  std::array<std::vector<Bytes>, 2> send(std::size_t port, const PacketBuilder& frame) {
+    device_[port]->inject(frame.bytes());
+    for (int round = 0; round < 3; ++round) {
+      node_->poll_once();
+    }
+    std::array<std::vector<Bytes>, 2> out;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::vector<Bytes> all = device_[i]->recorded();
+      out[i].assign(all.begin() + static_cast<std::ptrdiff_t>(seen_[i]), all.end());
+      seen_[i] = all.size();
+    }
+    return out;
+  }
+
+  /// Both hosts are known.
+  void introduce() {
+    send(0, PacketBuilder().eth(alice_mac, all_macs).arp(1, alice_mac, "10.1.0.10", "00:00:00:00:00:00", "10.1.0.1"));
+    send(1, PacketBuilder().eth(bob_mac, all_macs).arp(1, bob_mac, "10.2.0.10", "00:00:00:00:00:00", "10.2.0.1"));
+  }
+
+  [[nodiscard]] std::string drops() const {
+    std::string text;
+    for (const Summary::DropLine& line : node_->summary().drops) {
+      text += (text.empty() ? "" : " ") + line.reason;
+    }
+    return text;
+  }
+
+  std::unique_ptr<Node> node_;
+  std::unique_ptr<Service> service_;
+  std::array<MemoryDevice*, 2> device_{};
+  std::array<std::size_t, 2> seen_{};
+};
+
+PacketBuilder from_alice() { return PacketBuilder().eth(alice_mac, left_mac); }
+
+TEST_F(RouterNode, ForwardsBetweenItsNetworks) {
+  for (const EngineKind engine : {EngineKind::core, EngineKind::reference}) {
+    seen_ = {};
+    build("", engine);
+    introduce();
+    for (int i = 0; i < 2; ++i) {  // decided, then by the rule
+      EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.2.0.10").ttl(64).udp(1, 2).payload(30))[1],
+                  ElementsAre(PacketBuilder()
+                                  .eth(right_mac, bob_mac)
+                                  .ipv4("10.1.0.10", "10.2.0.10")
+                                  .ttl(63)
+                                  .udp(1, 2)
+                                  .payload(30)
+                                  .bytes()));
+    }
+  }
+}
+
+TEST_F(RouterNode, AsksForAHostAndLosesNothing) {
+  build("");
+  const auto asked = send(0, from_alice().ipv4("10.1.0.10", "10.2.0.10").udp(1, 2));
+  EXPECT_THAT(asked[1], ElementsAre(PacketBuilder()
+                                        .eth(right_mac, all_macs)
+                                        .arp(1, right_mac, "10.2.0.1", "00:00:00:00:00:00", "10.2.0.10")
+                                        .pad_to(60)
+                                        .bytes()));
+  const auto answered =
+      send(1, PacketBuilder().eth(bob_mac, right_mac).arp(2, bob_mac, "10.2.0.10", right_mac, "10.2.0.1"));
+  EXPECT_THAT(
+      answered[1],
+      ElementsAre(PacketBuilder().eth(right_mac, bob_mac).ipv4("10.1.0.10", "10.2.0.10").ttl(63).udp(1, 2).bytes()));
+}
+
+TEST_F(RouterNode, AnswersPings) {
+  build("");
+  EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.1.0.1").icmp(8))[0], SizeIs(1));
+  EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.2.0.1").icmp(8))[0], SizeIs(1)) << "of its other port";
+  EXPECT_THAT(send(0, from_alice().ipv6("2001:db8:1::a", "2001:db8:1::1").icmpv6(128))[0], SizeIs(1));
+  EXPECT_THAT(send(0, from_alice().ipv6("fe80::a", "2001:db8:1::1").icmpv6(128))[0], SizeIs(1));
+  EXPECT_EQ(drops(), "");
+}
+
+TEST_F(RouterNode, ByTheLongestPrefixAndSeveralNextHops) {
+  build("10.9.0.0/16: {via: [10.2.0.10, 10.2.0.11]}, 10.9.9.0/24: blackhole, default: {via: 10.1.0.10}");
+  introduce();
+  // One of the two next hops is known: it takes all.
+  for (std::uint16_t flow = 0; flow < 8; ++flow) {
+    const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
+    ASSERT_THAT(out[1].empty() ? Bytes() : out[1].back(), SizeIs(42));
+    EXPECT_EQ(Bytes(out[1].back().begin(), out[1].back().begin() + 6), (Bytes{2, 0, 0, 0, 0, 0x0b}));
+  }
+  // With both, each gets some.
+  send(1, PacketBuilder()
+              .eth("02:00:00:00:00:0c", all_macs)
+              .arp(1, "02:00:00:00:00:0c", "10.2.0.11", "00:00:00:00:00:00", "10.2.0.1"));
+  std::set<std::uint8_t> used;
+  for (std::uint16_t flow = 0; flow < 16; ++flow) {
+    const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
+    ASSERT_THAT(out[1], SizeIs(1));
+    used.insert(out[1][0][5]);
+  }
+  EXPECT_THAT(used, ElementsAre(0x0b, 0x0c));
+  EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.9.9.1").udp(1, 2))[1], IsEmpty());
+  EXPECT_EQ(drops(), "blackhole");
+  EXPECT_THAT(send(1, PacketBuilder().eth(bob_mac, right_mac).ipv4("10.2.0.10", "8.8.8.8").udp(1, 2))[0], SizeIs(1));
+}
+
+struct Refused {
+  const char* name;
+  PacketBuilder packet;
+  const char* reason;
+  int icmp_type = -1;  ///< of what the sender is told; -1: nothing
+};
+
+TEST_F(RouterNode, Refuses) {
+  const std::vector<Refused> table{
+      {"no route", from_alice().ipv4("10.1.0.10", "192.0.2.1").udp(1, 2), "no_route", 3},
+      {"no route, IPv6", from_alice().ipv6("2001:db8:1::a", "2001:db8:9::1").udp(1, 2), "no_route", 1},
+      {"time to live", from_alice().ipv4("10.1.0.10", "10.2.0.10").ttl(1).udp(1, 2), "time_exceeded", 11},
+      {"hop limit", from_alice().ipv6("2001:db8:1::a", "2001:db8:2::a").ttl(1).udp(1, 2), "time_exceeded", 3},
+      {"too long", from_alice().ipv4("10.1.0.10", "10.2.0.10").udp(1, 2).payload(1480), "too_big", 3},
+      {"too long, IPv6", from_alice().ipv6("2001:db8:1::a", "2001:db8:2::a").udp(1, 2).payload(1480), "too_big", 2},
+      {"to another station", PacketBuilder().eth(alice_mac, bob_mac).ipv4("10.1.0.10", "10.2.0.10").udp(1, 2),
+       "foreign_mac"},
+      {"in a frame for all", PacketBuilder().eth(alice_mac, all_macs).ipv4("10.1.0.10", "10.2.0.10").udp(1, 2),
+       "broadcast"},
+      {"to a network's all", from_alice().ipv4("10.1.0.10", "10.2.0.255").udp(1, 2), "broadcast"},
+      {"to all", from_alice().ipv4("10.1.0.10", "255.255.255.255").udp(1, 2), "martian_destination"},
+      {"to a loopback", from_alice().ipv4("10.1.0.10", "127.0.0.1").udp(1, 2), "martian_destination"},
+      {"to a group", from_alice().ipv4("10.1.0.10", "224.0.0.5").udp(1, 2), "multicast"},
+      {"from a loopback", from_alice().ipv4("127.0.0.1", "10.2.0.10").udp(1, 2), "martian_source"},
+      {"from the router", from_alice().ipv4("10.1.0.1", "10.2.0.10").udp(1, 2), "martian_source"},
+      {"from nobody", from_alice().ipv4("0.0.0.0", "10.2.0.10").udp(1, 2), "martian_source"},
+      {"from a group", from_alice().ipv6("ff02::1", "2001:db8:2::a").udp(1, 2), "martian_source"},
+      {"from a link to beyond", from_alice().ipv6("fe80::a", "2001:db8:2::a").udp(1, 2), "martian_source"},
+      {"tagged", from_alice().vlan(7).ipv4("10.1.0.10", "10.2.0.10").udp(1, 2), "router_tagged"},
+      {"not IP", from_alice().payload(40), "not_ip"},
+  };
+  for (const Refused& each : table) {
+    SCOPED_TRACE(each.name);
+    seen_ = {};
+    build("");
+    introduce();
+    const auto out = send(0, each.packet);
+    EXPECT_THAT(out[1], IsEmpty());
+    EXPECT_EQ(drops(), each.reason);
+    if (each.icmp_type < 0) {
+      EXPECT_THAT(out[0], IsEmpty());
+    } else {
+      ASSERT_THAT(out[0], SizeIs(1));
+      EXPECT_EQ(out[0][0][out[0][0][12] == 0x86 ? 54 : 34], each.icmp_type);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir
