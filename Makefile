@@ -3,6 +3,8 @@
 JOBS    ?= $(shell nproc)
 SECONDS ?= 300
 PACKETS ?= 1000000
+ROUNDS  ?= 20
+REQUESTS ?= 50000
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -14,10 +16,11 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan bench fuzz \
-        format format-check lint install clean
+.PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan endurance \
+        bench fuzz fuzz-api format format-check lint install clean
 
 COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
+PYTEST  = PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest -s -p no:cacheprovider
 CTEST   = ctest --test-dir $(1) --output-on-failure --no-tests=error --output-junit results.xml -j $(JOBS)
 
 help:  ## This list
@@ -58,6 +61,12 @@ test-asan: setup build-asan/build.ninja  ## All tests under AddressSanitizer and
 test-tsan: setup build-tsan/build.ninja  ## All tests under ThreadSanitizer (clang)
 	@$(call COMPILE,build-tsan)
 	@$(call CTEST,build-tsan)
+
+fuzz-api: setup all  ## REQUESTS (50000) random requests to a node's control socket, made from docs/openapi.yaml
+	@WEIR=$(CURDIR)/build/weir WEIR_FUZZ_REQUESTS=$(REQUESTS) $(PYTEST) tests/control/test_fuzz.py
+
+endurance: setup all  ## As root: kill a node under traffic ROUNDS (20) times; nothing of it may stay
+	@WEIR=$(CURDIR)/build/weir WEIR_ENDURANCE=$(ROUNDS) $(PYTEST) tests/e2e/test_endurance.py
 
 bench: build/build.ninja  ## Run the benchmarks
 	@$(call COMPILE,build,bench/all)

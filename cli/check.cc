@@ -30,8 +30,8 @@ void check(const std::string& file, bool as_json, int& status) {
   } else if (!node) {
     print_error(node.error(), status);
   } else {
-    print(fmt::format("{} can run: node '{}', {} ports, {} stages\n", file, (*node)->node().options().name,
-                      (*node)->node().port_count(), (*node)->node().pipeline().stages.size()),
+    print(fmt::format("{} can run: node '{}', {} ports, {} services\n", file, (*node)->node().options().name,
+                      (*node)->node().port_count(), (*node)->file().services.size()),
           status);
   }
 }

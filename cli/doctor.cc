@@ -30,49 +30,78 @@ std::string text_of(const std::vector<Finding>& findings) {
   return text;
 }
 
-void doctor(const std::string& path, bool as_json, int& status) {
+nlohmann::ordered_json json_of(const std::vector<Finding>& findings) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    json.push_back({{"kind", name_of(finding.kind)},
+                    {"subject", finding.subject},
+                    {"found", finding.found},
+                    {"remedy", finding.remedy}});
+  }
+  return json;
+}
+
+std::string text_of(const Repair& repair) {
+  std::string text = "Repair\n";
+  for (const std::string& line : repair.done) {
+    text += fmt::format("  done     {}\n", line);
+  }
+  for (const std::string& line : repair.failed) {
+    text += fmt::format("  failed   {}\n", line);
+  }
+  return text + (repair.done.empty() && repair.failed.empty() ? "  nothing was left\n\n" : "\n");
+}
+
+struct DoctorOptions {
+  std::string file;
+  bool repair = false;
+  bool json = false;
+};
+
+void doctor(const DoctorOptions& options, int& status) {
   std::optional<NodeFile> file;
-  if (!path.empty()) {
-    auto read = NodeFile::read(path, services());
+  if (!options.file.empty()) {
+    auto read = NodeFile::read(options.file, services());
     if (!read) {
       print_error(read.error(), status);
       return;
     }
     file = std::move(*read);
   }
+  const std::optional<Repair> repair = options.repair ? std::optional(repair_leftovers()) : std::nullopt;
   const std::vector<Finding> findings = examine(Machine::here(), file ? &*file : nullptr);
   const auto problems = std::ranges::count(findings, Finding::Kind::problem, &Finding::kind);
-  if (as_json) {
-    nlohmann::ordered_json json{{"problems", problems}, {"findings", nlohmann::ordered_json::array()}};
-    for (const Finding& finding : findings) {
-      json["findings"].push_back({{"kind", name_of(finding.kind)},
-                                  {"subject", finding.subject},
-                                  {"found", finding.found},
-                                  {"remedy", finding.remedy}});
+  if (options.json) {
+    nlohmann::ordered_json json;
+    if (repair) {
+      json["repair"] = {{"done", repair->done}, {"failed", repair->failed}};
     }
+    json["problems"] = problems;
+    json["findings"] = json_of(findings);
     print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", status);
   } else {
-    const std::string about = path.empty() ? "This machine" : fmt::format("This machine and {}", path);
-    print(fmt::format("{}\n{}\n{}\n", about, text_of(findings),
+    const std::string about = file ? fmt::format("This machine and {}", options.file) : "This machine";
+    print(fmt::format("{}{}\n{}\n{}\n", repair ? text_of(*repair) : "", about, text_of(findings),
                       problems == 0 ? "Nothing here would stop a node." : fmt::format("{} would stop it.", problems)),
           status);
   }
-  status = problems == 0 ? status : failed;
+  if (problems != 0 || (repair && !repair->failed.empty())) {
+    status = failed;
+  }
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, int& status) {
   CLI::App& command = subcommand(app, "doctor", "Look for what would stop a node on this machine, or slow it down",
-                                 "weir doctor node.yaml");
-  struct Options {
-    std::string file;
-    bool json = false;
-  };
-  auto options = std::make_shared<Options>();
+                                 "weir doctor node.yaml\n"
+                                 "  weir doctor --repair");
+  auto options = std::make_shared<DoctorOptions>();
   command.add_option("FILE", options->file, "Node file whose ports and workers to look at, too");
+  command.add_flag("--repair", options->repair,
+                   "First undo what killed nodes have left: offload settings, control sockets");
   command.add_flag("--json", options->json, "Print the findings as JSON");
-  command.callback([options, &status] { doctor(options->file, options->json, status); });
+  command.callback([options, &status] { doctor(*options, status); });
 }
 
 }  // namespace weir::cli

@@ -12,6 +12,7 @@
 
 #include <weir/control/control_server.h>
 #include <weir/control/managed_node.h>
+#include <weir/control/privileges.h>
 #include <weir/control/rule_text.h>
 #include <weir/control/summary_text.h>
 #include <weir/control/table_text.h>
@@ -83,6 +84,7 @@ struct RunOptions {
   std::string cache = "on";
   std::string engine;
   std::string control;
+  std::string privileges = "drop";
   bool json = false;
   bool rules = false;
 };
@@ -160,6 +162,12 @@ void run(const RunOptions& options, int& status) {
   if (!managed) {
     return print_error(managed.error(), status);
   }
+  // Now that ports are open, and before there are other threads: each has privileges of its own.
+  if (options.privileges == "drop") {
+    if (auto kept = keep_capabilities(needed_capabilities(*file)); !kept) {
+      return print_error(kept.error(), status);
+    }
+  }
   Node& node = (*managed)->node();
   running = &node;
   if (stop_wanted) {
@@ -206,6 +214,11 @@ void add_run(CLI::App& app, int& status) {
       .add_option("--control", options->control,
                   "The socket on which weir show finds it, instead of what the file says; off: none")
       ->type_name("PATH|off");
+  command
+      .add_option("--privileges", options->privileges,
+                  "drop: once its ports are open, the node keeps only those that ports need; keep: all")
+      ->check(CLI::IsMember({"drop", "keep"}).description(""))
+      ->type_name("drop|keep");
   command.add_flag("--json", options->json, "Print the summary as JSON");
   command.add_flag("--rules", options->rules, "Print the rules that are cached at the end, too");
   command.callback([options, &status] { run(*options, status); });

@@ -8,15 +8,13 @@ namespace weir::examples {
 
 constexpr DropReason not_ip{"not_ip", "a router forwards IP only"};
 
-class L3Router final : public FlowStage {
- public:
-  explicit L3Router(const Prefixes<NextHops>& routes) : routes_(routes) {}
-
-  Verdict decide(Flow& flow) const override {
+static Result<std::unique_ptr<Service>> build(ServiceContext& context) {
+  auto& table = context.state().prefixes<NextHops>("routes");
+  const FlowStage& stage = context.node.graph().stage(context.name(), [&table](Flow& flow) {
     if (!flow.has(layers::ip)) {
       return flow.drop(not_ip);
     }
-    const NextHops* hops = flow.lookup(routes_, ip::dst);  // consults only the bits it walked
+    const NextHops* hops = flow.lookup(table, ip::dst);  // consults only the bits it walked
     if (hops == nullptr) {
       return flow.reject(no_route);
     }
@@ -24,15 +22,7 @@ class L3Router final : public FlowStage {
       return flow.reject(time_exceeded);
     }
     return flow.fits(hops->mtu) ? flow.select(*hops) : flow.reject(too_big(hops->mtu));
-  }
-
- private:
-  const Prefixes<NextHops>& routes_;
-};
-
-static Result<std::unique_ptr<Service>> build(ServiceContext& context) {
-  auto& table = context.state().prefixes<NextHops>("routes");
-  const FlowStage& stage = context.node.graph().add<L3Router>(context.name(), table);
+  });
   std::map<std::string, Group*> groups;  // by prefix, for as long as the node lives
   return make_service({stage, {}}, [&table, groups](const ServiceContext& now, Update& update) mutable {
     Errors errors;

@@ -81,7 +81,7 @@ def test_paths_start_from_the_node_file(weir, demo):
 def test_check_writes_nothing(weir, demo):
     before = sorted(demo.iterdir())
     result = weir("check", "firewall.yaml")
-    assert (result.returncode, result.stdout) == (0, "firewall.yaml can run: node 'demo', 3 ports, 2 stages\n")
+    assert (result.returncode, result.stdout) == (0, "firewall.yaml can run: node 'demo', 3 ports, 2 services\n")
     assert sorted(demo.iterdir()) == before
     assert json.loads(weir("check", "firewall.yaml", "--json").stdout)["ok"] is True
 
@@ -102,7 +102,7 @@ def test_completion(weir, tmp_path):
     script = tmp_path / "weir.bash"
     script.write_text(weir("completion", "bash").stdout)
     for line, expected in [("weir de", "devices"), ("weir run --ru", "--rules"), ("weir run --cache o", "on off"),
-                           ("weir sh", "show"), ("weir show s", "stages stats"), ("weir show ports --no", "--node"),
+                           ("weir sh", "show"), ("weir show s", "stages services stats"), ("weir show ports --no", "--node"),
                            ("weir run --con", "--control")]:
         words = line.split(" ")
         test = f'source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _weir; echo "${{COMPREPLY[*]}}"'

@@ -25,7 +25,7 @@ def test_state_is_as_it_was(weir, demo):
     assert len(then["outputs"]) == 1 and then["outputs"][0].startswith("bob: ")
     assert alone["decisions"][0]["rule"]["not_kept"] == "state was learned by this packet"
     assert then["decisions"][0]["rule"]["not_kept"] == ""
-    events = then["decisions"][0]["stages"][1]["events"]
+    events = next(stage for stage in then["decisions"][0]["stages"] if stage["stage"] == "l2_switch")["events"]
     assert "looks up 02:00:00:00:00:02 in 'macs': bob" in events
 
 

@@ -75,7 +75,7 @@ def test_stages_and_stats_say_the_same(node):
     stages = [stage["name"] for stage in node.get("/v1/stages")["stages"]]
     stats = node.get("/v1/stats")
     assert stages == [stage["name"] for stage in stats["stages"]] == \
-        ["acl_firewall", "l2_switch", "chains", "behind acl_firewall"]
+        ["chains", "acl_firewall", "l2_switch", "behind acl_firewall"]
     assert [table["name"] for table in stats["tables"]] == ["macs"]
     later = node.get("/v1/stats")
     assert later["packets"]["in"] >= stats["packets"]["in"] and later["wall_ns"] > stats["wall_ns"]
@@ -147,18 +147,19 @@ def test_what_is_sent_to_a_port_that_is_down_is_dropped(node):
 
 @pytest.mark.parametrize("body,status", [
     ("", 400), ("{}", 400), ("[]", 400), ("true", 400), ('{"up": 1}', 400), ('{"up": true, "x": 1}', 400), ("{", 400),
-    ("\xff", 400), ("[" * 4000, 400), (" " * 4097, 413), ('{"up": true}' + " " * 100_000, 413)])
+    ("\xff", 400), ('{"up": true}\0', 400), ("[" * 4000, 400), (" " * 16_385, 413), ('{"up": true}' + " " * 100_000, 413)],
+    ids=lambda value: str(value)[:20])
 def test_a_body_that_is_no_state(node, body, status):
     answer = node.ask("/v1/ports/left", "PUT", body=body)
     assert answer[0] == status
     check("/v1/ports/{name}", answer, "put")
-    assert json.loads(answer[2])["remedy"] == 'send {"up": true} or {"up": false}'
+    assert json.loads(answer[2])["remedy"].startswith("send ")
     assert node.get("/v1/ports/left")["up"] is True
 
 
 def test_other_methods_of_a_port(node):
-    status, headers, _ = node.ask("/v1/ports/left", "DELETE")
-    assert (status, headers["Allow"]) == (405, "GET, HEAD, PUT")
+    status, headers, _ = node.ask("/v1/ports/left", "POST")
+    assert (status, headers["Allow"]) == (405, "GET, HEAD, PUT, DELETE")
 
 
 @pytest.mark.parametrize("path", [*API["paths"], "/none"])
@@ -166,7 +167,7 @@ def test_head(node, path):
     connection = Connection(node.path)
     connection.request("HEAD", real(path))
     response = connection.getresponse()
-    assert response.status == (404 if path == "/none" else 200)
+    assert response.status == (404 if path == "/none" else 200 if "get" in API["paths"][path] else 405)
     assert response.read() == b""
     if path != "/v1/watch/stats":
         assert int(response.headers["Content-Length"]) > 0

@@ -37,7 +37,8 @@ def test_rules_beyond_the_limit(node, weir):
 
 def test_stages(node, weir):
     lines = words(weir, "stages").splitlines()
-    assert lines[0] == "Stages" and [line.split()[0] for line in lines[2:]] == ["acl_firewall", "l2_switch"]
+    assert lines[0] == "Stages" and [line.split()[0] for line in lines[2:]] == \
+        ["chains", "acl_firewall", "l2_switch", "behind"]
 
 
 def test_stats_are_the_summary(node, weir):

@@ -50,7 +50,17 @@ def run_in_background(command, folder, environment):
 def follow(page, folder, environment, prefix):
     """Does what a page says; how many commands that were."""
     folder.mkdir()
-    output, commands, running = "", 0, []
+    running = []
+    try:
+        return follow_in(page, folder, environment, prefix, running)
+    except BaseException:
+        for process in running:  # would keep whoever reads our output waiting
+            process.kill()
+        raise
+
+
+def follow_in(page, folder, environment, prefix, running):
+    output, commands = "", 0
     for language, content, before in blocks((SOURCE / page).read_text()):
         named = re.search(r"`([\w.]+)`[^`]*:$", before)
         if language == "sh":

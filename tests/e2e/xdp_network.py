@@ -52,10 +52,11 @@ class Network:
         self.processes.append(process)
         return process
 
-    def start_weir(self, space, *arguments, **options):
-        """With a /run/weir of this network's own: other nodes on the machine would undo what a killed one has left."""
-        script = 'mkdir -p /run/weir && mount --bind "$0" /run/weir && exec "$@"'
-        return self.start(space, "sh", "-c", script, self.state, os.environ["WEIR"], *arguments, **options)
+    def start_weir(self, space, *arguments, before=(), **options):
+        """With a /run/weir of this network's own: other nodes on the machine would undo what a killed one has left.
+        `before` is a command that runs it."""
+        script = 'mkdir -p /run/weir && mount --bind "$0" /run/weir && unset XDG_RUNTIME_DIR && exec "$@"'
+        return self.start(space, "sh", "-c", script, self.state, *before, os.environ["WEIR"], *arguments, **options)
 
     def offload_records(self):
         """What is left to be undone."""

@@ -24,13 +24,15 @@ Verdict ChainStage::decide(Flow& flow) const {
   return next->flow != nullptr ? flow.to(*next->flow) : flow.to(*next->packet);
 }
 
-Chains::Chains(Node& node, std::span<const NamedService> services)
-    : services_(services), plan_(node.state().versioned<ChainPlan>("the chains", {})) {
+Chains::Chains(Node& node) : plan_(node.state().versioned<ChainPlan>("the chains", {})) {
   for (unsigned port = 0; port < max_ports; ++port) {
     ports_.push_back(&node.state().versioned<ChainId>("the chain of its port", 0));
   }
-  Graph& graph = node.graph();
-  graph.connect_ports(graph.add<ChainStage>("chains", plan_, ports_, 0U));
+  node.graph().connect_ports(node.graph().add<ChainStage>("chains", plan_, ports_, 0U));
+}
+
+void Chains::connect(Graph& graph, std::span<const NamedService> services) {
+  services_ = services;
   for (std::size_t i = 0; i < services.size(); ++i) {
     if (const auto& exit = services[i].service->stages().exit) {
       graph.connect(*exit, graph.add<ChainStage>("behind " + services[i].name, plan_, ports_, i + 1));

@@ -29,8 +29,10 @@ struct ChainPlan {
 /// A node's chains as state, so that a rule holds until what it depends on changes: the plan, or its port's chain.
 class Chains {
  public:
-  /// Adds stages to the graph where packets enter, and behind each of the services that pass packets on.
-  Chains(Node& node, std::span<const NamedService> services);
+  /// Adds the stage where packets enter.
+  explicit Chains(Node& node);
+  /// Adds one behind each service that passes packets on. `services` outlive this.
+  void connect(Graph& graph, std::span<const NamedService> services);
 
   /// Records the file's chains, for the ports there will be. Each port is at any moment in its old chain or in its new
   /// one. Only what differs is touched.

@@ -120,7 +120,7 @@ ControlAnswer answer_by(const Route& route, ManagedNode& node, const HttpRequest
       return refusal(413, fmt::format("a body of {} bytes", request.body_size),
                      fmt::format("send at most {}, such as {}", HttpRequest::kept_body, route.body));
     }
-    body = Json::parse(request.body, nullptr, false);
+    body = read_json(request.body);
     if (!body.is_object()) {
       return refusal(400, fmt::format("the body ({} bytes) is no JSON object", request.body_size),
                      fmt::format("send one such as {}", route.body));

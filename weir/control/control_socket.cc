@@ -137,7 +137,10 @@ Result<> make_room(const fs::path& path) {
         "--control off",
         path.string());
   }
-  ::unlink(path.c_str());
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return error("cannot remove {}, which a node that has ended left: {}; remove it as its owner", path.string(),
+                 std::strerror(errno));
+  }
   return {};
 }
 
@@ -209,6 +212,39 @@ ControlSocket::~ControlSocket() {
   if (socket_ && ::lstat(path_.c_str(), &status) == 0 && status.st_ino == inode_) {
     ::unlink(path_.c_str());
   }
+}
+
+SocketState control_socket_state(const fs::path& path) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) {
+    return SocketState::none;
+  }
+  Descriptor socket;
+  const int number = connect_to(path, socket);
+  return number == ECONNREFUSED ? SocketState::left : number == ENOENT ? SocketState::none : SocketState::running;
+}
+
+std::vector<fs::path> left_control_sockets() {
+  std::vector<fs::path> left;
+  for (const fs::path& folder : control_folders()) {
+    std::error_code failure;
+    for (const auto& entry : fs::directory_iterator(folder, failure)) {
+      if (entry.path().filename().string().ends_with(suffix) &&
+          control_socket_state(entry.path()) == SocketState::left) {
+        left.push_back(entry.path());
+      }
+    }
+  }
+  std::ranges::sort(left);
+  return left;
+}
+
+Result<> remove_left_socket(const fs::path& path) {
+  const auto locked = lock(path.has_parent_path() ? path.parent_path() : ".");
+  if (!locked) {
+    return std::unexpected(locked.error());
+  }
+  return make_room(path);
 }
 
 Result<Descriptor> connect_control(const fs::path& path) {

@@ -41,6 +41,21 @@ class ControlSocket {
   std::uint64_t inode_ = 0;  ///< of the file, so that only our own is removed
 };
 
+/// Who answers at a path.
+enum class SocketState : std::uint8_t {
+  none,     ///< nothing is there, or what is there is no socket
+  left,     ///< the node that made it has ended
+  running,  ///< a node that runs, of this user or of another
+};
+SocketState control_socket_state(const std::filesystem::path& path);
+
+/// The sockets in `control_folders` that nodes which were killed have left. A new node replaces the one of its name.
+std::vector<std::filesystem::path> left_control_sockets();
+
+/// Removes the socket of a node that has ended; nothing happens if there is none. An error if a node that runs has it,
+/// or it is no socket.
+Result<> remove_left_socket(const std::filesystem::path& path);
+
 /// Connects to a node's socket; blocking. Errors say what to do.
 Result<Descriptor> connect_control(const std::filesystem::path& path);
 

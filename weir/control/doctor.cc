@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include <weir/base/nearest.h>
+#include <weir/control/internal/interface_findings.h>
+#include <weir/control/privileges.h>
 
 #ifndef AF_XDP
 #define AF_XDP 44
@@ -55,10 +58,12 @@ class Examination {
     locked_memory();
     interfaces();
     mtus();
+    control();
     huge_pages();
     processors();
     governors();
     clock_source();
+    leftovers();
     return std::move(findings_);
   }
 
@@ -82,10 +87,14 @@ class Examination {
     const std::uint64_t major = number_in(release);
     const std::size_t dot = release.find('.');
     const std::uint64_t minor = dot == std::string::npos ? 0 : number_in(release.substr(dot + 1));
-    if (major > 5 || (major == 5 && minor >= 15)) {
-      good("kernel", release);
-    } else {
+    const auto at_least = [&](std::uint64_t a, std::uint64_t b) { return major > a || (major == a && minor >= b); };
+    if (!at_least(5, 15)) {
       add(Finding::Kind::advice, "kernel", release, "Weir is tested on 5.15 and later");
+    } else if (wanted("xdp") && !at_least(6, 6)) {
+      add(Finding::Kind::advice, "kernel", fmt::format("{}: xdp: ports take no frames of several buffers", release),
+          "6.6 or later, if an MTU is larger than 3,500 bytes");
+    } else {
+      good("kernel", release);
     }
   }
 
@@ -119,20 +128,14 @@ class Examination {
     if (!needs_interfaces()) {
       return;
     }
-    struct Need {
-      unsigned number;
-      const char* name;
-      bool xdp_only;
-    };
-    static constexpr Need needs[] = {
-        {CAP_NET_ADMIN, "CAP_NET_ADMIN", false}, {CAP_NET_RAW, "CAP_NET_RAW", true}, {CAP_BPF, "CAP_BPF", true}};
     std::vector<std::string> missing;
-    for (const Need& need : needs) {
-      const bool has = (machine_.capabilities >> need.number & 1U) != 0 ||
+    for (const Privilege& needed : interface_privileges()) {
+      const bool has = machine_.capabilities.has(needed.number) ||
                        // Before CAP_BPF there was CAP_SYS_ADMIN, which still includes it.
-                       (need.number == CAP_BPF && (machine_.capabilities >> CAP_SYS_ADMIN & 1U) != 0);
-      if (!has && (!need.xdp_only || wanted("xdp"))) {
-        missing.emplace_back(need.name);
+                       (needed.number == CAP_BPF && machine_.capabilities.has(CAP_SYS_ADMIN));
+      const bool tap_needs = needed.number == CAP_NET_ADMIN;
+      if (!has && needed.number != CAP_IPC_LOCK && (tap_needs || wanted("xdp"))) {
+        missing.emplace_back(needed.name);
       }
     }
     if (missing.empty()) {
@@ -150,7 +153,7 @@ class Examination {
     const std::uint64_t ports = file_ != nullptr ? ports_of_.at("xdp").size() : 1;
     const std::uint64_t needed =
         (file_ != nullptr ? file_->options.frames : NodeOptions().frames) * frame_bytes * ports;
-    if ((machine_.capabilities >> CAP_IPC_LOCK & 1U) != 0 || machine_.locked_memory >= needed) {
+    if (machine_.capabilities.has(CAP_IPC_LOCK) || machine_.locked_memory >= needed) {
       good("locked memory", fmt::format("enough for {} MiB of frames", needed >> 20U));
     } else {
       add(if_wanted(), "locked memory",
@@ -186,6 +189,26 @@ class Examination {
       } else {
         good(subject, fmt::format("{} is there", name));
       }
+      if (!machine_.interface) {
+        continue;
+      }
+      if (const auto looked = machine_.interface(name); looked && *looked) {
+        std::ranges::move(interface_findings(*port, **looked, file_->options), std::back_inserter(findings_));
+      }
+    }
+  }
+
+  // Only one node may have a control socket.
+  void control() {
+    if (file_ == nullptr || file_->control == "off" || !machine_.socket ||
+        (file_->control.empty() && file_->options.name == NodeOptions().name)) {
+      return;  // of nodes without a name, each gets a socket of its own
+    }
+    const std::filesystem::path path =
+        file_->control.empty() ? control_path(file_->options.name) : std::filesystem::path(file_->control);
+    if (machine_.socket(path) == SocketState::running) {
+      add(Finding::Kind::problem, "control socket", fmt::format("{}: a running node has it", path.string()),
+          "end that node, or give this one another name (node: NAME)");
     }
   }
 
@@ -277,6 +300,20 @@ class Examination {
     }
   }
 
+  void leftovers() {
+    const char* const remedy = "weir doctor --repair";
+    for (const std::string& line : machine_.left.offloads) {
+      add(Finding::Kind::advice, "left behind", line, remedy);
+    }
+    for (const auto& path : machine_.left.sockets) {
+      add(Finding::Kind::advice, "left behind",
+          fmt::format("the control socket {} of a node that was killed", path.string()), remedy);
+    }
+    if (machine_.left.offloads.empty() && machine_.left.sockets.empty()) {
+      good("left behind", "nothing, by nodes that were killed");
+    }
+  }
+
   const Machine& machine_;
   const NodeFile* file_;
   std::map<std::string, std::vector<const NodeFile::PortEntry*>> ports_of_;  // by kind of device
@@ -294,7 +331,8 @@ Machine Machine::here() {
   }
   if (const auto status = machine.read("proc/self/status")) {
     const std::size_t at = status->find("CapEff:");
-    machine.capabilities = at == std::string::npos ? 0 : std::strtoull(status->c_str() + at + 7, nullptr, 16);
+    machine.capabilities =
+        Capabilities(at == std::string::npos ? 0 : std::strtoull(status->c_str() + at + 7, nullptr, 16));
   }
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -303,6 +341,9 @@ Machine Machine::here() {
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
     machine.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
   }
+  machine.left = Leftovers::find();
+  machine.interface = look_at_interface;
+  machine.socket = control_socket_state;
   return machine;
 }
 

@@ -3,12 +3,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <weir/base/capabilities.h>
+#include <weir/control/control_socket.h>
+#include <weir/control/leftovers.h>
 #include <weir/control/node_file.h>
+#include <weir/device/interface_state.h>
 
 namespace weir {
 
@@ -16,9 +21,15 @@ namespace weir {
 struct Machine {
   std::filesystem::path root = "/";  ///< whose /proc, /sys and /dev are read
   bool af_xdp = true;                ///< the kernel makes such sockets
-  std::uint64_t capabilities = 0;    ///< effective, a bit each (capabilities(7))
+  Capabilities capabilities;         ///< effective
   std::uint64_t locked_memory = 0;   ///< bytes that may be locked
   unsigned processors = 1;           ///< that this process may use
+
+  Leftovers left;  ///< by nodes that were killed
+  /// `look_at_interface`, or none: then interfaces are only known by their names and MTUs.
+  std::function<Result<std::optional<InterfaceState>>(const std::string& name)> interface;
+  /// `control_socket_state`, or none.
+  std::function<SocketState(const std::filesystem::path&)> socket;
 
   /// This one.
   static Machine here();

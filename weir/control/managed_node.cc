@@ -27,13 +27,14 @@ Result<std::unique_ptr<ManagedNode>> ManagedNode::build(const NodeFile& file, Lo
     return std::unexpected(node.error());
   }
   managed->node_ = std::move(*node);
+  managed->chains_ = std::make_unique<Chains>(*managed->node_);
   Result<> built = managed->build_ports(mode);
   built = built ? managed->build_services() : built;
   built = built ? managed->check_chains(file) : built;
   if (!built) {
     return std::unexpected(built.error());
   }
-  managed->chains_ = std::make_unique<Chains>(*managed->node_, managed->services_);
+  managed->chains_->connect(managed->node_->graph(), managed->services_);
   auto chained = managed->node_->update(
       [&](Update& update) { managed->chains_->assign(file, service_ports(*managed->node_), update); });
   if (!chained) {

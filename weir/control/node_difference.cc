@@ -196,8 +196,12 @@ void check_options(const NodeOptions& from, const NodeOptions& to, Errors& error
   check("frames", from.frames, to.frames);
   check("batch", from.batch, to.batch);
   check("pin", from.pin, to.pin);
-  check("clock", std::string(from.capture_time ? "capture" : "system"),
-        std::string(to.capture_time ? "capture" : "system"));
+  if (from.capture_time != to.capture_time) {
+    const char* const now = from.capture_time ? "capture" : "system";
+    errors.add(
+        Error{fmt::format("the clock is that of the {}, which cannot change while the node runs; write 'clock: {}'",
+                          from.capture_time ? "captures" : "system", now)});
+  }
 }
 
 }  // namespace

@@ -81,8 +81,8 @@ pin: false
   EXPECT_EQ(file->ports[1].device.argument, "folder/in.pcap");
   EXPECT_EQ(file->ports[1].device.options.at("out"), "/abs/out.pcap");
   ASSERT_EQ(file->services.size(), 2U);
-  EXPECT_EQ(file->services[0].kind->name, "pass");
-  EXPECT_EQ(file->services[1].kind->name, "end");
+  EXPECT_EQ(file->services[0].kind->name, "end");
+  EXPECT_EQ(file->services[1].kind->name, "pass");
 }
 
 TEST(NodeFile, APortMayHaveAnEthernetAddressAndAnMtu) {

@@ -83,6 +83,10 @@ class Device {
   /// A descriptor that is readable when `queue` has something; -1 if it must be polled.
   [[nodiscard]] virtual int descriptor(unsigned queue) const { return (void)queue, -1; }
 
+  /// Whether somebody waits for `descriptor`: while nobody does it need not become readable, which may save the kernel
+  /// work for each frame. Wanted until it is said otherwise. The thread that receives.
+  virtual void want_wake_ups(unsigned queue, bool wanted) { (void)queue, (void)wanted; }
+
   /// Writes out what is buffered. Called at the end of a run and on demand.
   virtual Result<> flush() { return {}; }
 

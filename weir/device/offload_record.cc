@@ -174,36 +174,58 @@ Result<bool> restore(const OffloadRecord& record) {
   return done ? Result<bool>(true) : std::unexpected(done.error());
 }
 
-std::vector<std::string> undo_left_offloads(const std::string& folder) {
-  std::vector<std::string> report;
+namespace {
+
+/// Calls work(path, record) for each record whose process is no more; it may remove the file.
+template <class Work>
+void for_each_left(const std::string& folder, Work work) {
   std::error_code failure;
   for (std::filesystem::directory_iterator at(folder, failure), end; at != end; at.increment(failure)) {
     const std::string path = at->path();
     const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
     // Who changes settings holds its record's lock for as long as it lives. A file that is gone was undone meanwhile.
-    if (!file || flock(file.get(), LOCK_EX | LOCK_NB) != 0 || fstat(file.get(), &status) != 0 || status.st_nlink == 0) {
-      continue;
+    if (file && flock(file.get(), LOCK_EX | LOCK_NB) == 0 && fstat(file.get(), &status) == 0 && status.st_nlink != 0) {
+      work(path, OffloadRecord::parse(read_all(file.get())));
     }
-    const auto record = OffloadRecord::parse(read_all(file.get()));
+  }
+}
+
+}  // namespace
+
+UndoneOffloads undo_left_offloads(const std::string& folder) {
+  UndoneOffloads undone;
+  for_each_left(folder, [&](const std::string& path, const Result<OffloadRecord>& record) {
     if (record) {
       const auto restored = restore(*record);
       if (!restored) {
-        report.push_back(fmt::format("offload settings of {} are not as they were found: {} (see {})", record->name,
-                                     restored.error().message, path));
-        continue;
+        undone.failed.push_back(fmt::format("offload settings of {} are not as they were found: {} (see {})",
+                                            record->name, restored.error().message, path));
+        return;
       }
-      if (*restored) {
-        report.push_back(
-            fmt::format("offload settings of {}, left changed by a process that was killed, are as they "
-                        "were found again",
-                        record->name));
-      }
+      undone.done.push_back(*restored ? fmt::format("offload settings of {}, left changed by a process that was "
+                                                    "killed, are as they were found again",
+                                                    record->name)
+                                      : fmt::format("{}, whose offload settings were left changed by a process that "
+                                                    "was killed, has gone: nothing is to be undone",
+                                                    record->name));
     }
     // Otherwise it was killed while it wrote, before it changed anything.
-    unlink(path.c_str());
-  }
-  return report;
+    if (unlink(path.c_str()) != 0) {
+      undone.failed.push_back(fmt::format("{} cannot be removed: {}", path, std::strerror(errno)));
+    }
+  });
+  return undone;
+}
+
+std::vector<std::string> left_offloads(const std::string& folder) {
+  std::vector<std::string> left;
+  for_each_left(folder, [&](const std::string& path, const Result<OffloadRecord>& record) {
+    left.push_back(
+        record ? fmt::format("offload settings of {} were left changed by a process that was killed", record->name)
+               : fmt::format("{} was left unfinished by a process that was killed", path));
+  });
+  return left;
 }
 
 }  // namespace weir

@@ -45,9 +45,17 @@ struct OffloadRecord {
 /// is looked for in all network namespaces that this process can see and enter.
 Result<bool> restore(const OffloadRecord& record);
 
-/// Undoes what processes that are no more have left changed, and removes their records. One line for each interface:
-/// what was done, or why it could not be. Records of processes that still run are left alone. Ports do this when they
-/// open; needs CAP_NET_ADMIN. Any thread.
-std::vector<std::string> undo_left_offloads(const std::string& folder = OffloadRecord::default_folder);
+/// What was made of the records that were left; a line each.
+struct UndoneOffloads {
+  std::vector<std::string> done;
+  std::vector<std::string> failed;  ///< their records stay
+};
+
+/// Undoes what processes that are no more have left changed, and removes their records. Records of processes that still
+/// run are left alone. Ports do this when they open; needs CAP_NET_ADMIN. Any thread.
+UndoneOffloads undo_left_offloads(const std::string& folder = OffloadRecord::default_folder);
+
+/// What `undo_left_offloads` would undo, a line for each interface. Changes nothing. Any thread.
+std::vector<std::string> left_offloads(const std::string& folder = OffloadRecord::default_folder);
 
 }  // namespace weir

@@ -15,8 +15,10 @@ namespace {
 
 using device_testing::Bytes;
 using device_testing::TemporaryFolder;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 OffloadRecord example() {
   return {.place = {.namespace_device = 4, .namespace_inode = 1, .index = 7},  // no namespace has this number
@@ -53,8 +55,13 @@ TEST(UndoLeftOffloads, RemovesRecordsOfWhatHasGone) {
   const TemporaryFolder folder;
   (void)folder.write("gone", bytes_of(example().to_text()));
   (void)folder.write("unfinished", bytes_of("weir offl"));
-  EXPECT_THAT(undo_left_offloads(folder.file("")), IsEmpty());
+  EXPECT_THAT(left_offloads(folder.file("")),
+              UnorderedElementsAre(HasSubstr("vb0 were left changed"), HasSubstr("was left unfinished")));
+  const UndoneOffloads undone = undo_left_offloads(folder.file(""));
+  EXPECT_THAT(undone.done, ElementsAre(HasSubstr("vb0, whose offload settings were left changed")));
+  EXPECT_THAT(undone.failed, IsEmpty());
   EXPECT_TRUE(std::filesystem::is_empty(folder.file("")));
+  EXPECT_THAT(left_offloads(folder.file("")), IsEmpty());
 }
 
 TEST(UndoLeftOffloads, LeavesTheRecordsOfTheLivingAlone) {
@@ -62,7 +69,8 @@ TEST(UndoLeftOffloads, LeavesTheRecordsOfTheLivingAlone) {
   const std::string path = folder.write("alive", bytes_of(example().to_text()));
   Descriptor owner(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   ASSERT_EQ(flock(owner.get(), LOCK_EX), 0);
-  EXPECT_THAT(undo_left_offloads(folder.file("")), IsEmpty());
+  EXPECT_THAT(left_offloads(folder.file("")), IsEmpty());
+  EXPECT_THAT(undo_left_offloads(folder.file("")).done, IsEmpty());
   EXPECT_TRUE(std::filesystem::exists(path));
   owner.reset();
   undo_left_offloads(folder.file(""));
@@ -70,7 +78,8 @@ TEST(UndoLeftOffloads, LeavesTheRecordsOfTheLivingAlone) {
 }
 
 TEST(UndoLeftOffloads, WithoutAFolderThereIsNothingToDo) {
-  EXPECT_THAT(undo_left_offloads("/nowhere/at/all"), IsEmpty());
+  EXPECT_THAT(undo_left_offloads("/nowhere/at/all").done, IsEmpty());
+  EXPECT_THAT(left_offloads("/nowhere/at/all"), IsEmpty());
 }
 
 }  // namespace

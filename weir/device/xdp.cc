@@ -86,6 +86,7 @@ struct alignas(64) XdpDevice::Gate {
   std::mutex lock;  // guards binding
   XdpBinding* binding = nullptr;
   Descriptor ready;   // epoll: a socket of this queue has frames
+  bool wakes = true;  // it has the sockets; else nobody waits for it, and the kernel is spared telling it of each frame
   unsigned turn = 0;  // the socket to begin with
 };
 
@@ -133,8 +134,12 @@ Result<> XdpDevice::open(const DeviceContext& context) {
   }
   mac_ = link->mac;
   mtu_ = link->mtu;
-  for (const std::string& line : undo_left_offloads()) {
+  const UndoneOffloads undone = undo_left_offloads();
+  for (const std::string& line : undone.done) {
     log::info("{}", line);
+  }
+  for (const std::string& line : undone.failed) {
+    log::warn("{}", line);
   }
   for (unsigned worker = 0; worker < context.workers; ++worker) {
     senders_.push_back(std::make_unique<Gate>());
@@ -165,14 +170,10 @@ Result<> XdpDevice::bind(const Link& link) {
   if (const std::string shortcoming = binding.shortcoming(); !shortcoming.empty()) {
     log::warn("{}: {}", name(), shortcoming);
   }
-  for (std::size_t i = 0; i < binding.queues().size(); ++i) {
-    const XdpQueue& queue = *binding.queues()[i];
-    for (const int descriptor : {queue.descriptor(), queue.unsent()}) {
-      epoll_event event{};
-      event.events = EPOLLIN;
-      if (epoll_ctl(receivers_[i % receivers_.size()]->ready.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-        return error("queue {} of {} cannot be waited for: {}", i, name(), std::strerror(errno));
-      }
+  for (unsigned queue = 0; queue < receivers_.size(); ++queue) {
+    const std::lock_guard lock(receivers_[queue]->lock);
+    if (auto waits = wait_for_sockets(queue, binding, receivers_[queue]->wakes); !waits) {
+      return waits;
     }
   }
   {
@@ -186,6 +187,37 @@ Result<> XdpDevice::bind(const Link& link) {
     }
   }
   return {};
+}
+
+// Sockets of `queue` enter its epoll, or leave it. With its lock.
+Result<> XdpDevice::wait_for_sockets(unsigned queue, const XdpBinding& binding, bool wanted) {
+  for (std::size_t i = queue; i < binding.queues().size(); i += receivers_.size()) {
+    const XdpQueue& socket = *binding.queues()[i];
+    for (const int descriptor : {socket.descriptor(), socket.unsent()}) {
+      epoll_event event{};
+      event.events = EPOLLIN;
+      const int change = wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+      const int outcome = epoll_ctl(receivers_[queue]->ready.get(), change, descriptor, &event);
+      if (outcome != 0 && errno != EEXIST && errno != ENOENT) {
+        return error("queue {} of {} cannot be waited for: {}", i, name(), std::strerror(errno));
+      }
+    }
+  }
+  return {};
+}
+
+void XdpDevice::want_wake_ups(unsigned queue, bool wanted) {
+  Gate& gate = *receivers_[queue];
+  const std::lock_guard lock(gate.lock);
+  if (gate.wakes == wanted) {
+    return;
+  }
+  gate.wakes = wanted;
+  if (gate.binding != nullptr) {
+    if (const auto changed = wait_for_sockets(queue, *gate.binding, wanted); !changed) {
+      log::error("{}", changed.error().message);
+    }
+  }
 }
 
 void XdpDevice::release() {
@@ -273,11 +305,10 @@ std::size_t XdpDevice::receive(unsigned queue, std::span<Packet*> out, PacketCac
     return 0;
   }
   const std::size_t mine = (sockets.size() - queue - 1) / stride + 1;
-  const Nanoseconds now = clock_->now();
   std::size_t done = 0;
   for (std::size_t i = 0; i < mine && done < out.size(); ++i) {
     const std::size_t socket = queue + (gate.turn + i) % mine * stride;
-    done += sockets[socket]->receive(out.subspan(done), frames, now);
+    done += sockets[socket]->receive(out.subspan(done), frames, *clock_);
   }
   ++gate.turn;
   return done;

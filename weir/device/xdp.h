@@ -53,6 +53,7 @@ class XdpDevice final : public Device {
   std::size_t receive(unsigned queue, std::span<Packet*> out, PacketCache& frames) override;
   std::size_t transmit(unsigned queue, std::span<Packet*> packets, PacketCache& frames) override;
   [[nodiscard]] int descriptor(unsigned queue) const override;
+  void want_wake_ups(unsigned queue, bool wanted) override;
   Result<> flush() override;
   /// `lost` are frames that the kernel dropped for lack of room, or of a socket on their queue.
   [[nodiscard]] DeviceCounters counters() const override;
@@ -63,6 +64,7 @@ class XdpDevice final : public Device {
 
   explicit XdpDevice(const device_internal::XdpConfig& config);
   Result<> bind(const device_internal::Link& link);
+  Result<> wait_for_sockets(unsigned queue, const device_internal::XdpBinding& binding, bool wanted);
   void release();
   void look();
   void set_state(State state);

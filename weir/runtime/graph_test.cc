@@ -29,10 +29,26 @@ TEST(Graph, CompilesWhatIsConnected) {
   const std::vector<std::string> ports{"a", "b"};
   const auto pipeline = graph.compile(ports);
   ASSERT_TRUE(pipeline) << pipeline.error().message;
-  EXPECT_EQ(pipeline->entry, (std::vector<std::uint8_t>{0, 2}));
+  EXPECT_EQ(pipeline->entry_of(PortId{0}), 0);
+  EXPECT_EQ(pipeline->entry_of(PortId{1}), 2);
+  EXPECT_EQ(pipeline->entry_of(PortId{2}), Pipeline::nowhere);
   EXPECT_EQ(pipeline->stages[0].outputs, (std::vector<std::uint8_t>{2}));
   EXPECT_EQ(pipeline->stages[1].outputs, (std::vector<std::uint8_t>{Pipeline::nowhere}));
   EXPECT_EQ(pipeline->stages[2].outputs, (std::vector<std::uint8_t>{1, 1}));
+}
+
+TEST(Graph, PortsWithoutAnEdgeOfTheirOwnEnterWhereAllDo) {
+  Graph graph;
+  const FlowStage& own = graph.stage("own", pass);
+  const FlowStage& all = graph.stage("all", pass);
+  graph.connect(PortId{1}, own);
+  graph.connect_ports(all);
+  const std::vector<std::string> ports{"a", "b"};
+  const auto pipeline = graph.compile(ports);
+  ASSERT_TRUE(pipeline) << pipeline.error().message;
+  EXPECT_EQ(pipeline->entry_of(PortId{0}), 1);
+  EXPECT_EQ(pipeline->entry_of(PortId{1}), 0);
+  EXPECT_EQ(pipeline->entry_of(PortId{max_ports - 1}), 1) << "of ports to come, too";
 }
 
 TEST(Graph, ReportsEverythingThatIsWrongAtOnce) {

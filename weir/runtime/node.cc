@@ -282,6 +282,7 @@ Result<> Node::start() {
   const bool pin = options_.workers <= cpus.size();
   ended_ = 0;
   started_ = SystemClock::read();
+  pinned_.assign(cpus.begin(), pin ? cpus.begin() + static_cast<std::ptrdiff_t>(workers_.size()) : cpus.begin());
   for (unsigned i = 0; i < workers_.size(); ++i) {
     workers_[i]->start(pin ? cpus[i] : -1);
   }
@@ -393,6 +394,19 @@ std::size_t Node::port_count() const {
   std::size_t count = 0;
   for_each_port([&](PortId, const Port&) { ++count; });
   return count;
+}
+
+void Node::keep_off_workers() const {
+  cpu_set_t others;
+  if (pinned_.empty() || sched_getaffinity(0, sizeof others, &others) != 0) {
+    return;
+  }
+  for (const int cpu : pinned_) {
+    CPU_CLR(static_cast<unsigned>(cpu), &others);
+  }
+  if (CPU_COUNT(&others) != 0) {
+    sched_setaffinity(0, sizeof others, &others);
+  }
 }
 
 std::optional<PortId> Node::find_port(std::string_view name) const {

@@ -125,6 +125,9 @@ class Node {
   [[nodiscard]] const Pipeline& pipeline() const { return pipeline_; }
   [[nodiscard]] const PortTable& port_table() const { return port_table_; }
   [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  /// Keeps the calling thread off the processors that workers are pinned to, if there are others: for threads that work
+  /// while the node runs. Once it was started.
+  void keep_off_workers() const;
   [[nodiscard]] const Clock& clock() const;
   [[nodiscard]] FramePool& pool() { return *pool_; }
 
@@ -145,6 +148,7 @@ class Node {
   std::vector<std::unique_ptr<Port>> ports_;  // by number; null where there is none
   std::deque<std::uint16_t> free_numbers_;    // that were taken, longest free first
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<int> pinned_;  // the processors of the workers
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
   Summary::PortLine removed_ports_{};  // what they counted

@@ -27,6 +27,7 @@ constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are lo
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
 constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage or the host waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
+constexpr unsigned rounds_before_unwatched = 256;  // awake, until devices need not wake us
 
 Nanoseconds thread_cpu_time() {
   timespec t{};
@@ -195,6 +196,9 @@ void Worker::thread_main() {
   unsigned empty_rounds = 0;
   for (unsigned rounds = 0; !stop_.load(std::memory_order_relaxed); ++rounds) {
     reader_.quiescent();
+    if (wakes_wanted_ && ++rounds_awake_ >= rounds_before_unwatched) {
+      want_wake_ups(false);
+    }
     const bool any = round() != 0;
     empty_rounds = any ? 0 : empty_rounds + 1;
     if (rounds % rounds_between_polls == 0) {
@@ -217,14 +221,27 @@ void Worker::thread_main() {
       sleep();
     }
   }
+  want_wake_ups(true);
   reader_.offline();
   account_time();
+}
+
+void Worker::want_wake_ups(bool wanted) {
+  wakes_wanted_ = wanted;
+  rounds_awake_ = 0;
+  for (const Source& source : sources_) {
+    source.port->device->want_wake_ups(source.queue, wanted);
+  }
 }
 
 void Worker::sleep() {
   const Nanoseconds longest = stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
                               : all_descriptors_                            ? longest_sleep
                                                                             : longest_blind_sleep;
+  if (!wakes_wanted_) {
+    want_wake_ups(true);
+  }
+  rounds_awake_ = 0;
   reader_.offline();
   sleeping_.store(true, std::memory_order_seq_cst);
   const bool waiting = std::ranges::any_of(inbound_, [](const auto& ring) { return !ring->empty(); });

@@ -124,6 +124,7 @@ class alignas(64) Worker {
   Task<> watch(int descriptor);
   void note_input();
   void account_time();
+  void want_wake_ups(bool wanted);
 
   WorkerShared& shared_;
   unsigned number_;
@@ -144,6 +145,8 @@ class alignas(64) Worker {
   Nanoseconds refilled_ = 0;
   bool all_descriptors_ = true;
   std::atomic<bool> input_ended_{false};  ///< none of its sources will have another packet, or will hand one over
+  bool wakes_wanted_ = true;   ///< devices wake it when it sleeps
+  unsigned rounds_awake_ = 0;  ///< since it slept, or told devices whether to wake it
 
   std::thread thread_;
   std::atomic<bool> stop_{false};

@@ -118,6 +118,27 @@ Result<> set_features(const std::string& interface, const std::vector<FeatureSet
   return call(interface, change.get()) ? Result<>() : failure(interface);
 }
 
+Result<std::vector<FeatureSetting>> missing_settings(const std::string& interface,
+                                                     const std::vector<FeatureSetting>& wanted) {
+  const auto found = features(interface);
+  if (!found) {
+    return std::unexpected(found.error());
+  }
+  std::vector<FeatureSetting> settings;
+  for (const auto& [name, on] : wanted) {
+    const auto feature = std::ranges::find(*found, name, &Feature::name);
+    if (feature == found->end()) {
+      continue;
+    }
+    if (feature->changeable && feature->wanted != on) {
+      settings.push_back({name, on});
+    } else if (feature->active != on && !feature->changeable) {
+      return error("offload {} of {} is fixed {}", name, interface, on ? "off" : "on");
+    }
+  }
+  return settings;
+}
+
 Queues queues(const std::string& interface) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;

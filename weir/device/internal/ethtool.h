@@ -29,6 +29,11 @@ Result<std::vector<Feature>> features(const std::string& interface);
 /// Makes the settings at once. What the interface does not have is passed over.
 Result<> set_features(const std::string& interface, const std::vector<FeatureSetting>& settings);
 
+/// Those of `wanted` that are not in force and can be made; what the interface does not have is passed over. An error
+/// if one can neither be had nor be made.
+Result<std::vector<FeatureSetting>> missing_settings(const std::string& interface,
+                                                     const std::vector<FeatureSetting>& wanted);
+
 struct Queues {
   unsigned receive = 1;
   unsigned transmit = 1;

@@ -27,7 +27,8 @@ Descriptor own_namespace();
 /// those that a process is in, as far as this process may see them; no descriptor if there is none.
 Descriptor find_namespace(const std::function<bool(int descriptor)>& is_it);
 
-/// Runs `work` in the namespace, on a thread made for it. An error if this process may not go there.
+/// Runs `work` in the namespace: on a thread made for it, or on the caller's if that is there already. An error if this
+/// process may not go there.
 Result<> in_namespace(int descriptor, const std::function<Result<>()>& work);
 
 }  // namespace weir::device_internal

@@ -17,27 +17,6 @@ namespace weir::device_internal {
 
 namespace {
 
-/// The wanted settings that `interface` does not have; an error if one can neither be had nor be made.
-Result<std::vector<FeatureSetting>> missing(const std::string& interface, const std::vector<FeatureSetting>& wanted) {
-  const auto found = features(interface);
-  if (!found) {
-    return std::unexpected(found.error());
-  }
-  std::vector<FeatureSetting> settings;
-  for (const auto& [name, on] : wanted) {
-    const auto feature = std::ranges::find(*found, name, &Feature::name);
-    if (feature == found->end()) {
-      continue;
-    }
-    if (feature->changeable && feature->wanted != on) {
-      settings.push_back({name, on});
-    } else if (feature->active != on && !feature->changeable) {
-      return error("offload {} of {} is fixed {}", name, interface, on ? "off" : "on");
-    }
-  }
-  return settings;
-}
-
 /// Whether all of `wanted` is in force.
 Result<> check(const std::string& interface, const std::vector<FeatureSetting>& wanted) {
   const auto found = features(interface);
@@ -67,7 +46,7 @@ Result<OffloadGuard> OffloadGuard::make(int space, const Link& link, const std::
     guard.record_.via = place(via.space, via.index);
   }
   const auto made = in_namespace(space, [&]() -> Result<> {
-    const auto settings = missing(link.name, wanted);
+    const auto settings = missing_settings(link.name, wanted);
     if (!settings) {
       return std::unexpected(settings.error());
     }

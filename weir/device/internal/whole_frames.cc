@@ -39,9 +39,8 @@ Result<std::vector<OffloadGuard>> make_veth_whole(Netlink& netlink, const Link& 
 }
 
 Result<std::vector<OffloadGuard>> make_card_whole(const Link& link) {
-  const std::vector<FeatureSetting> wanted{{"rx-vlan-hw-parse", false}, {"rx-vlan-stag-hw-parse", false}};
   std::vector<OffloadGuard> guards;
-  auto guard = OffloadGuard::make(own_namespace().get(), link, wanted);
+  auto guard = OffloadGuard::make(own_namespace().get(), link, card_settings());
   if (!guard) {
     return error("{}: frames would arrive without their VLAN tags: {}; ports need whole frames", link.name,
                  guard.error().message);
@@ -51,6 +50,11 @@ Result<std::vector<OffloadGuard>> make_card_whole(const Link& link) {
 }
 
 }  // namespace
+
+const std::vector<FeatureSetting>& card_settings() {
+  static const std::vector<FeatureSetting> settings{{"rx-vlan-hw-parse", false}, {"rx-vlan-stag-hw-parse", false}};
+  return settings;
+}
 
 const std::vector<FeatureSetting>& far_end_settings() {
   static const std::vector<FeatureSetting> settings{

@@ -15,6 +15,9 @@ namespace weir::device_internal {
 /// tags is turned off too. The guards undo all that.
 Result<std::vector<OffloadGuard>> make_frames_whole(Netlink& netlink, const Link& link, bool prepared);
 
+/// The settings of a card.
+const std::vector<FeatureSetting>& card_settings();
+
 /// The settings of a veth's far end.
 const std::vector<FeatureSetting>& far_end_settings();
 

@@ -83,7 +83,7 @@ void XdpQueue::fill(PacketCache& frames) {
   }
 }
 
-std::size_t XdpQueue::receive(std::span<Packet*> out, PacketCache& frames, Nanoseconds now) {
+std::size_t XdpQueue::receive(std::span<Packet*> out, PacketCache& frames, const Clock& clock) {
   xsk_ring_cons& ring = rings_->receive;
   std::size_t done = 0;
   std::uint32_t taken = 0;
@@ -93,6 +93,7 @@ std::size_t XdpQueue::receive(std::span<Packet*> out, PacketCache& frames, Nanos
     if (count == 0) {
       break;
     }
+    const Nanoseconds now = clock.now();  // not asked when there is nothing
     for (std::uint32_t i = 0; i < count; ++i) {
       const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&ring, at + i);
       Packet* packet = packet_at(descriptor.addr);

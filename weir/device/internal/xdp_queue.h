@@ -51,7 +51,7 @@ class XdpQueue {
   [[nodiscard]] bool sends() const { return sends_; }
 
   /// As Device::receive; also goes on with what could not be sent at once. One thread at a time.
-  std::size_t receive(std::span<Packet*> out, PacketCache& frames, Nanoseconds now);
+  std::size_t receive(std::span<Packet*> out, PacketCache& frames, const Clock& clock);
 
   /// As Device::transmit; frames longer than `longest` or of too many segments are moved to the end of `packets`, so
   /// that they stay the caller's and hold up nothing. Any thread.

@@ -113,12 +113,19 @@ void CoreExecutor::run_waves(Nanoseconds now, DecisionBudget& budget) {
   }
 }
 
+// All packets by one rule: it is counted for the batch at once.
 void CoreExecutor::run_blind(RuleIndex rule, Nanoseconds now) {
   RuleBody& body = cache_.body(rule);
   context_.stats.port_hits.add(lookups_);
+  cache_.count_for_stages(body, lookups_);
+  body.packets.add(lookups_);
+  body.anchor.last_used.store(now, std::memory_order_relaxed);
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < lookups_; ++i) {
-    hit(body, i, now);
+    bytes += wave_[i]->length;
+    execute(body.program, i, now);
   }
+  body.bytes.add(bytes);
 }
 
 void CoreExecutor::run_wave(Nanoseconds now, DecisionBudget& budget) {
@@ -236,6 +243,7 @@ void CoreExecutor::handle(std::size_t i, Nanoseconds now, DecisionBudget& budget
     RuleBody& body = cache_.body(rule);
     if (body.anchor.valid.load(std::memory_order_acquire) != 0 && (body.guard_count == 0 || guards_hold(body, i)))
         [[likely]] {
+      cache_.count_for_stages(body);
       hit(body, i, now);
       return;
     }
@@ -245,6 +253,7 @@ void CoreExecutor::handle(std::size_t i, Nanoseconds now, DecisionBudget& budget
         cache_.find(keys_[i], hashes_[i], [&](RuleIndex candidate) { return guards_hold(cache_.body(candidate), i); });
     if (rule != no_rule) {
       context_.stats.masked_hits.add();
+      cache_.count_for_stages(cache_.body(rule));
       hit(cache_.body(rule), i, now);
       return;
     }
@@ -288,6 +297,7 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
   }
   if (index != no_rule) {
     RuleBody& body = cache_.body(index);
+    cache_.count_for_stages(body);
     body.packets.add();
     body.bytes.add(wave_[place_[i]]->length);
     execute(body.program, i, now);

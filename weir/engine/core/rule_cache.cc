@@ -200,14 +200,14 @@ void RuleCache::maintain(Nanoseconds now) {
 std::array<std::uint64_t, 64> RuleCache::stage_hits() const {
   std::array<std::uint64_t, 64> hits{};
   for (std::size_t stage = 0; stage < hits.size(); ++stage) {
-    hits[stage] = stats_.stages[stage].hits.get();  // of rules since removed
+    hits[stage] = stats_.stages[stage].hits.get();
   }
-  for_each([&](const Key&, const Key&, const RuleBody& body) {
-    const std::uint64_t packets = body.packets.get();
-    for (std::uint64_t stages = body.stages; stages != 0; stages &= stages - 1) {
-      hits[static_cast<std::size_t>(std::countr_zero(stages))] += packets;
+  for (std::size_t i = 0; i < other_stage_sets; ++i) {
+    const StageSet& set = stage_sets_[i];
+    for (std::uint64_t stages = set.stages.load(std::memory_order_acquire); stages != 0; stages &= stages - 1) {
+      hits[static_cast<std::size_t>(std::countr_zero(stages))] += set.packets.get();
     }
-  });
+  }
   return hits;
 }
 

@@ -2,6 +2,7 @@
 // A worker's rules: an exact-match cache of hints over masked tables over the rules themselves.
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -26,6 +27,7 @@ struct alignas(64) RuleBody {
   std::uint64_t stages = 0;
   std::uint8_t mask = 0;  ///< index of its masked table
   std::uint8_t guard_count = 0;
+  std::uint8_t stage_set = 0;     ///< `stages`, by its number in the cache
   RuleIndex next_same = no_rule;  ///< another rule with this match and other guards
   struct PackedGuard {
     std::uint32_t bits;  ///< number (24 bits), kind (7), expected (1)
@@ -66,6 +68,16 @@ class RuleCache final : public RuleHolder {
   RuleCache& operator=(const RuleCache&) = delete;
 
   [[nodiscard]] RuleBody& body(RuleIndex rule) { return bodies_[rule]; }
+  /// Counts `packets` for the stages that decided the rule. Per set of stages, not per rule: so `stage_hits` needs to
+  /// read no rule.
+  void count_for_stages(const RuleBody& rule, std::uint64_t packets = 1) {
+    stage_sets_[rule.stage_set].packets.add(packets);
+    if (rule.stage_set == other_stage_sets) [[unlikely]] {
+      for (std::uint64_t stages = rule.stages; stages != 0; stages &= stages - 1) {
+        stats_.stages[static_cast<std::size_t>(std::countr_zero(stages))].hits.add(packets);
+      }
+    }
+  }
   [[nodiscard]] const Key& value(RuleIndex rule) const { return values_[rule]; }
 
   /// Whether the rule is valid and its match covers `key`; guards are the caller's to test.
@@ -105,9 +117,8 @@ class RuleCache final : public RuleHolder {
   /// Between batches: removes rules found invalid, ages a few, takes back memory.
   void maintain(Nanoseconds now);
 
-  /// By stage (63 stands for all beyond), packets of the rules in whose decision it took part. Reads every rule once:
-  /// the lines that a worker writes come over from its cache, and go back with its next packet. Any thread that keeps
-  /// an epoch online.
+  /// By stage (63 stands for all beyond), packets of the rules in whose decision it took part, those that have left
+  /// included. Reads no rule, whose lines a worker would have to get back into its cache. Any thread.
   [[nodiscard]] std::array<std::uint64_t, 64> stage_hits() const;
 
   /// Rules unused for so long are removed.
@@ -157,6 +168,14 @@ class RuleCache final : public RuleHolder {
     DependencyLink link;
     std::uint32_t next = no_link;  ///< of the same rule, or free
   };
+  /// Stages that decided rules together, and the packets of these rules.
+  struct StageSet {
+    std::atomic<std::uint64_t> stages{0};  ///< 0: not in use
+    OwnedCounter packets;
+  };
+  /// Of rules whose set has no number: there are few paths through a graph, but could be more. They are counted stage
+  /// by stage.
+  static constexpr std::uint8_t other_stage_sets = 255;
   struct Limbo {
     std::uint64_t epoch;
     RuleIndex rule;
@@ -168,6 +187,7 @@ class RuleCache final : public RuleHolder {
     return std::atomic_ref(reinterpret_cast<std::uint64_t*>(const_cast<Key&>(values_[rule]).bytes())[word]);
   }
 
+  std::uint8_t stage_set_of(std::uint64_t stages);
   void remember(std::uint64_t hash, RuleIndex rule);
   RuleIndex find_in(const MaskedTable& table, const Key& key, std::uint64_t hash) const;
   std::uint8_t table_for(const Key& mask);
@@ -200,6 +220,8 @@ class RuleCache final : public RuleHolder {
   std::atomic<std::size_t> mask_count_{0};
   std::size_t blind_tables_ = 0;  ///< whose mask leaves the layout out
   std::uint32_t finds_since_sort_ = 0;
+
+  alignas(64) std::array<StageSet, std::size_t{other_stage_sets} + 1> stage_sets_;
 
   LargeArray<Key> values_;
   LargeArray<RuleBody> bodies_;

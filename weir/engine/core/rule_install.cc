@@ -124,9 +124,6 @@ void RuleCache::remove(RuleIndex rule) {
   unlink(rule);
   live_[rule] = false;
   sources_[rule].bits.store(0, std::memory_order_relaxed);
-  for (std::uint64_t stages = body.stages; stages != 0; stages &= stages - 1) {
-    stats_.stages[static_cast<std::size_t>(std::countr_zero(stages))].hits.add(body.packets.get());
-  }
   removed_.add();
   fresh_limbo_.push_back(rule);
 
@@ -185,6 +182,19 @@ void RuleCache::unlink(RuleIndex rule) {
     free_link_ = body.first_link;
     body.first_link = next;
   }
+}
+
+std::uint8_t RuleCache::stage_set_of(std::uint64_t stages) {
+  for (std::uint8_t i = 0; i < other_stage_sets && stages != 0; ++i) {
+    const std::uint64_t known = stage_sets_[i].stages.load(std::memory_order_relaxed);
+    if (known == 0) {
+      stage_sets_[i].stages.store(stages, std::memory_order_release);
+    }
+    if (known == 0 || known == stages) {
+      return i;
+    }
+  }
+  return other_stage_sets;
 }
 
 RuleIndex RuleCache::take_slot() {
@@ -267,6 +277,7 @@ RuleIndex RuleCache::install(const Rule& rule, const Key& key, std::uint64_t has
                           (guard.expected ? 1U << 31U : 0U);
   }
   body.stages = rule.stages;
+  body.stage_set = stage_set_of(rule.stages);
   body.packets.set(0);
   body.bytes.set(0);
   body.anchor.last_used.store(now, std::memory_order_relaxed);
