@@ -17,7 +17,7 @@ SHELL       := bash
 MAKEFLAGS   += --no-print-directory
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-build setup-peers build demo all test test-property test-mutants test-asan test-tsan endurance \
-        bench fuzz fuzz-api format format-check lint install clean
+        bench bench-live fuzz fuzz-api format format-check lint install clean
 
 COMPILE = cmake --build $(1) -j $(JOBS) -- --quiet $(2)
 PYTEST  = PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest -s -p no:cacheprovider
@@ -71,6 +71,11 @@ endurance: setup all  ## As root: kill a node under traffic ROUNDS (20) times; n
 bench: build/build.ninja  ## Run the benchmarks
 	@$(call COMPILE,build,bench/all)
 	@scripts/bench.sh
+
+bench-live: build/build.ninja  ## As root: benchmarks on real interfaces, between namespaces, against dpdk-testpmd and a bridge
+	@scripts/setup.sh build peers live
+	@$(call COMPILE,build,cli/all bench/all)
+	@PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 bench/live/run.py
 
 fuzz: setup build-fuzz/build.ninja  ## Run each fuzzer for SECONDS (300)
 	@$(call COMPILE,build-fuzz)

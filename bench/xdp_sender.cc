@@ -1,4 +1,4 @@
-// Sends frames by AF_XDP as fast as the kernel takes them, and says how many that were: what bench/live.py loads both
+// Sends frames by AF_XDP as fast as the kernel takes them, and says how many that were: what bench/live loads both
 // contenders with. It attaches no program, so what comes back goes to the kernel's stack.
 //
 //   xdp_sender INTERFACE SECONDS [DESTINATION-MAC]      64 flows of 60-byte UDP frames

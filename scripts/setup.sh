@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing of scripts/packages.txt.
 #
-#   scripts/setup.sh [GROUP...]     groups: build, test, peers; all of them by default
+#   scripts/setup.sh [GROUP...]     groups: build, test, peers, live; all but live by default
 set -euo pipefail
 list="$(dirname "$0")/packages.txt"
 
@@ -16,7 +16,7 @@ while read -r word; do
   if [[ $word == \[*\] ]]; then
     group=${word:1:-1}
     groups[$group]=1
-  elif [[ -n $word && (($# == 0) || " $* " == *" $group "*) ]]; then
+  elif [[ -n $word && (($# == 0 && "$group" != live) || " $* " == *" $group "*) ]]; then
     packages[$word]=1
   fi
 done < <(sed 's/#.*//' "$list")
