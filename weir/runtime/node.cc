@@ -142,6 +142,9 @@ Result<PortId> Node::attach_port(std::string name, std::unique_ptr<Device> devic
   port->wanted_up = false;
   port->device_up = port->device->tend();
   port->counters = std::vector<PortCounters>(options_.workers);
+  if (!port->traits.finite) {
+    endless_.store(true, std::memory_order_relaxed);
+  }
   Port& attached = *port;
   PortId id;
   {
@@ -262,7 +265,7 @@ Result<> Node::prepare() {
   pipeline_ = std::move(*pipeline);
   shared_.reset(new WorkerShared{*state_, pipeline_, port_table_, ports_, *pool_, clock(), options_.capture_time,
                                  options_.idle, options_.engine, options_.rule_cache, options_.decision_share,
-                                 options_.batch, workers_});
+                                 options_.batch, workers_, endless_});
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*shared_, i));
   }

@@ -58,8 +58,9 @@ class Node {
 
   /// Validates the graph and starts the workers.
   Result<> start();
-  /// Waits until the workers have ended: all input is finite and was read, or `stop` was called, or `time` is over.
-  /// Then stops them and writes out what devices hold.
+  /// Waits until the workers have ended: all input is finite and was read, or `stop` was called, or `time` is over. A
+  /// node that has had a port without an end goes on without it, too: others may be added. Then stops them and writes
+  /// out what devices hold.
   Result<> wait(std::optional<std::chrono::nanoseconds> time = {});
   /// start and wait.
   Result<> run(std::optional<std::chrono::nanoseconds> time = {});
@@ -151,6 +152,7 @@ class Node {
   std::vector<int> pinned_;  // the processors of the workers
   std::unique_ptr<WorkerShared> shared_;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> endless_{false};   // a port has been there whose device is not finite
   Summary::PortLine removed_ports_{};  // what they counted
   mutable std::mutex ports_mutex_;     // guards which ports there are, their options, wanted_up and device_up
   std::mutex tend_mutex_;              // held while devices are looked after, and while one is taken away

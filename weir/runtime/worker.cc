@@ -210,7 +210,7 @@ void Worker::thread_main() {
     if (!any) {
       note_input();
     }
-    if (!any && finished()) {
+    if (!any && !shared_.endless.load(std::memory_order_relaxed) && finished()) {
       executor_->finish(shared_.clock.now());
       send();
       break;

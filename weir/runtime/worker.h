@@ -42,6 +42,7 @@ struct WorkerShared {
   DecisionShare decision_share;
   std::size_t batch;
   std::vector<std::unique_ptr<class Worker>>& workers;
+  const std::atomic<bool>& endless;  ///< there has been a port whose packets have no end: it runs until it is stopped
 };
 
 /// On cache lines of its own, as all that a worker writes while it runs: two workers never share one.
@@ -55,8 +56,8 @@ class alignas(64) Worker {
   /// Makes the worker's loop. Before anything else.
   Result<> prepare();
 
-  /// Runs on a thread of its own, pinned to processor `cpu` unless that is negative, until `stop` or until nothing can
-  /// come any more.
+  /// Runs on a thread of its own, pinned to processor `cpu` unless that is negative, until `stop` or, unless the node
+  /// is endless, until nothing can come any more.
   void start(int cpu);
   void stop();
   void join();

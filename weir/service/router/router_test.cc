@@ -132,9 +132,10 @@ TEST_F(RouterNode, ByTheLongestPrefixAndSeveralNextHops) {
   introduce();
   // One of the two next hops is known: it takes all.
   for (std::uint16_t flow = 0; flow < 8; ++flow) {
-    const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
-    ASSERT_THAT(out[1].empty() ? Bytes() : out[1].back(), SizeIs(42));
-    EXPECT_EQ(Bytes(out[1].back().begin(), out[1].back().begin() + 6), (Bytes{2, 0, 0, 0, 0, 0x0b}));
+    auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
+    std::erase_if(out[1], [](const Bytes& frame) { return frame[12] == 8 && frame[13] == 6; });  // asks for the other
+    ASSERT_THAT(out[1], SizeIs(1));
+    EXPECT_EQ(Bytes(out[1][0].begin(), out[1][0].begin() + 6), (Bytes{2, 0, 0, 0, 0, 0x0b}));
   }
   // With both, each gets some.
   send(1, PacketBuilder()
