@@ -43,7 +43,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::start(ManagedNode& node, C
   server->loop_ = std::move(*loop);
   server->loop_->spawn(server->accept());
   server->thread_ = std::thread([&node, loop = server->loop_.get()] {
-    node.keep_off_workers();
+    node.node().keep_off_workers();
     loop->run();
   });
   pthread_setname_np(server->thread_.native_handle(), "weir-control");

@@ -145,8 +145,8 @@ class alignas(64) Worker {
   Nanoseconds refilled_ = 0;
   bool all_descriptors_ = true;
   std::atomic<bool> input_ended_{false};  ///< none of its sources will have another packet, or will hand one over
-  bool wakes_wanted_ = true;   ///< devices wake it when it sleeps
-  unsigned rounds_awake_ = 0;  ///< since it slept, or told devices whether to wake it
+  bool wakes_wanted_ = true;              ///< devices wake it when it sleeps
+  unsigned rounds_awake_ = 0;             ///< since it slept, or told devices whether to wake it
 
   std::thread thread_;
   std::atomic<bool> stop_{false};
