@@ -101,14 +101,21 @@ within bob timeout 1 bash -c 'exec 3<>/dev/tcp/10.77.0.3/23' 2>/dev/null && exit
 within bob bash -c 'echo hello >/dev/udp/10.77.0.3/4444'
 echo "UDP: sent, and dropped (see below)"
 
-title "Why telnet is denied, by a packet like bob's; and the node, asked while it runs"
+title "Why telnet is denied: the node is asked, while it runs, about a packet like bob's"
 show() {
   printf '$ %s\n' "$*"
   (cd "$out" && "${@/#weir/$weir}")
 }
-show weir trace live.yaml --port bob --packet "$telnet_syn"
+show weir trace --node demo --port bob --packet "$telnet_syn"
 echo
 show weir show ports --node demo
+
+title "The firewall's rules change while packets run: telnet is allowed"
+printf -- '- {name: no UDP 4444, action: deny, protocol: udp, dst_port: 4444}\n' >"$out/acl.yaml"
+show weir apply live.yaml --node demo
+telnet=$(within bob timeout 5 bash -c 'exec 3<>/dev/tcp/10.77.0.3/23' 2>&1 || true)
+[[ $telnet == *refused* ]] || { echo "demo: telnet got no answer: $telnet" >&2; exit 1; }
+echo "telnet: carol answers (that nobody listens there)"
 
 title "Round trip and rate through the node"
 echo "ping, 200 times:  $(rtt)"

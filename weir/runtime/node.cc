@@ -46,7 +46,9 @@ MacAddress made_up_mac(const std::string& port, const NodeOptions& options) {
 }  // namespace
 
 Node::Node(NodeOptions options)
-    : options_(std::move(options)), state_(std::make_unique<State>(epochs_, options_.seed)) {}
+    : options_(std::move(options)), state_(std::make_unique<State>(epochs_, options_.seed)) {
+  ports_.reserve(max_ports);  // workers look into it while ports are added
+}
 
 Node::~Node() {
   for (const auto& worker : workers_) {
@@ -189,12 +191,20 @@ void Node::detach_port(PortId port) {
 
 void Node::set_port_options(PortId port, PortOptions options) {
   const std::lock_guard guard(ports_mutex_);
-  PortTable::Port& entry = port_table_.ports[port.number];
-  entry.mac = mac_with(port, options);
-  entry.mtu = mtu_with(port, options);
-  entry.addresses.clear();
+  std::vector<PortAddress> addresses;
   for (const auto& [address, network] : options.addresses) {
-    entry.addresses.push_back({address, network});
+    addresses.push_back({address, network});
+  }
+  PortTable::Port& entry = port_table_.ports[port.number];
+  // Workers may be reading what stays as it is.
+  if (const auto mac = mac_with(port, options); mac != entry.mac) {
+    entry.mac = mac;
+  }
+  if (const auto mtu = mtu_with(port, options); mtu != entry.mtu) {
+    entry.mtu = mtu;
+  }
+  if (addresses != entry.addresses) {
+    entry.addresses = std::move(addresses);
   }
   ports_[port.number]->options = std::move(options);
 }

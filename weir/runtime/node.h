@@ -92,7 +92,7 @@ class Node {
   Result<PortId> attach_port(std::string name, std::unique_ptr<Device> device, PortOptions options = {});
   /// The end of removing: the port is down, and nothing of the state names it (Update::forget).
   void detach_port(PortId port);
-  /// Gives a port other labels, role, addresses, Ethernet address and MTU. It is down.
+  /// Gives a port other labels, role, addresses, Ethernet address and MTU. It is down, if anything but labels differs.
   void set_port_options(PortId port, PortOptions options);
   /// What its Ethernet address and its MTU are with these options: theirs, the device's, or what is usual.
   [[nodiscard]] MacAddress mac_with(PortId port, const PortOptions& options) const;

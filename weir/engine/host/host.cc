@@ -189,8 +189,8 @@ void Host::learn(const NeighbourKey& neighbour, const MacAddress& mac, Claim cla
   if (!known) {
     // Strangers find at most half of the table; what was asked for finds the rest.
     const bool room = neighbours.table().size() < neighbours.table().capacity() / 2;
-    const bool wanted = neighbours.asked(neighbour);
-    if (claim == Claim::update || !(wanted || (claim == Claim::request && room))) {
+    const bool may_add = claim != Claim::update && (neighbours.asked(neighbour) || (claim == Claim::request && room));
+    if (!may_add) {
       return;
     }
   }
