@@ -74,9 +74,9 @@ class Load {
     auto next = std::chrono::steady_clock::now();
     for (unsigned i = 0; !done_; ++i, next += 1000ms / scrapes_a_second) {
       std::this_thread::sleep_until(next);
-      (void)taken(ask_control(path_, "/metrics"));
+      (void)taken(ask_control(path_, {"/metrics"}));
       if (i % scrapes_a_second == 0) {
-        (void)taken(ask_control(path_, "/v1/rules?limit=50"));
+        (void)taken(ask_control(path_, {"/v1/rules?limit=50"}));
       }
       for (const Descriptor& watcher : watching_) {
         std::array<char, 1U << 16U> events;
@@ -102,7 +102,7 @@ struct Rate {
 };
 Rate measure(const Node& node) {
   const OutOfTheWay out_of_the_way;
-  const Port& port = *node.ports()[0];
+  const Port& port = node.port(*node.find_port("in"));
   struct Now {
     std::uint64_t packets, time, cpu;
   };
@@ -118,38 +118,47 @@ Rate measure(const Node& node) {
   return {per(&Now::time), per(&Now::cpu)};
 }
 
-std::unique_ptr<Node> build(const std::string& generator) {
-  NodeOptions options;
-  options.idle = Idle::poll;
-  auto node = taken(Node::create(options));
-  const PortId in = taken(node->add_port("in", generator));
-  const PortId out = taken(node->add_port("out", "memory:"));
-  auto& per_flow = node->graph().add<PerFlow>("per-flow", out);
-  node->graph().connect(in, per_flow);
-  node->graph().connect(out, per_flow);
-  if (auto started = node->start(); !started) {
+/// A rule for each flow, and all to the port `out`.
+Result<std::unique_ptr<Service>> build_per_flow(ServiceContext& context) {
+  const FlowStage& stage = context.node.graph().add<PerFlow>(context.name(), *context.node.find_port("out"));
+  return std::make_unique<Service>(ServiceStages{stage, {}});
+}
+
+std::unique_ptr<ManagedNode> build() {
+  ServiceRegistry registry;
+  registry.add({"per_flow", "a rule for each flow", {}, build_per_flow});
+  const auto file = taken(NodeFile::parse(fmt::format(R"(
+weir: 1
+workers: {{idle: poll}}
+ports: {{in: "memory:flows={},order=random", out: "memory:"}}
+services: {{per_flow: {{}}}})",
+                                                      flows),
+                                          "bench", ".", registry));
+  auto node = taken(ManagedNode::build(file));
+  if (auto started = node->node().start(); !started) {
     give_up(started.error().message);
   }
   return node;
 }
 
 void run() {
-  auto node = build(fmt::format("memory:flows={},order=random", flows));
+  const auto managed = build();
+  Node& node = managed->node();
   const auto path = std::filesystem::temp_directory_path() / fmt::format("weir-bench-{}.sock", ::getpid());
-  const auto server = taken(ControlServer::start(*node, taken(ControlSocket::listen(path))));
+  const auto server = taken(ControlServer::start(*managed, taken(ControlSocket::listen(path))));
   std::this_thread::sleep_for(1s);  // until all rules are there
   fmt::print("{} rules, one worker; Mpps of time, and of the worker's processor time; asked {} times a second\n\n",
-             node->summary().rules, scrapes_a_second);
+             node.summary().rules, scrapes_a_second);
   fmt::print("{:>4} {:>7} {:>7} {:>6}   {:>7} {:>7} {:>6} {:>8}\n", "", "alone", "asked", "ratio", "alone", "asked",
              "ratio", "scrapes");
   std::array<std::vector<double>, 2> ratios;
   for (int i = 1; i <= 10; ++i) {
-    const Rate alone = measure(*node);
+    const Rate alone = measure(node);
     Rate asked;
     unsigned times = 0;
     {
       const Load load(path);
-      asked = measure(*node);
+      asked = measure(node);
       times = load.asked();
     }
     ratios[0].push_back(asked.wall / alone.wall);

@@ -110,8 +110,6 @@ Seen run(const std::string& steady_rate, bool flood) {
   }
   const OutOfTheWay out_of_the_way;
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  // Not by the node's summary: that reads the counters of every rule, and a worker that gets 65,536 lines back into its
-  // cache meanwhile loses packets at any rate.
   const Port& port = node->port(steady);
   const auto lost = [&port] { return port.device->counters().lost; };
   const std::uint64_t packets_before = port.sum(&PortCounters::in_packets);
