@@ -4,6 +4,7 @@ JOBS    ?= $(shell nproc)
 SECONDS ?= 300
 PACKETS ?= 1000000
 ROUNDS  ?= 20
+CYCLES  ?= 1000
 REQUESTS ?= 50000
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -65,8 +66,9 @@ test-tsan: setup build-tsan/build.ninja  ## All tests under ThreadSanitizer (cla
 fuzz-api: setup all  ## REQUESTS (50000) random requests to a node's control socket, made from docs/openapi.yaml
 	@WEIR=$(CURDIR)/build/weir WEIR_FUZZ_REQUESTS=$(REQUESTS) $(PYTEST) tests/control/test_fuzz.py
 
-endurance: setup all  ## As root: kill a node under traffic ROUNDS (20) times; nothing of it may stay
-	@WEIR=$(CURDIR)/build/weir WEIR_ENDURANCE=$(ROUNDS) $(PYTEST) tests/e2e/test_endurance.py
+endurance: setup all  ## As root, under traffic: kill a node ROUNDS (20) times, add and remove ports CYCLES (1000) times
+	@WEIR=$(CURDIR)/build/weir WEIR_ENDURANCE=$(ROUNDS) WEIR_CYCLES=$(CYCLES) $(PYTEST) tests/e2e/test_endurance.py \
+	  tests/e2e/test_port_cycles.py
 
 bench: build/build.ninja  ## Run the benchmarks
 	@$(call COMPILE,build,bench/all)

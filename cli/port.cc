@@ -17,6 +17,8 @@ struct PortChange {
   std::string device;
   std::string role;
   std::string state;
+  std::string mac;
+  unsigned mtu = 0;
   std::vector<std::string> labels;
   std::vector<std::string> addresses;
   NodeChoice node;
@@ -50,6 +52,12 @@ Result<nlohmann::ordered_json> body_of(const PortChange& change) {
   }
   if (!change.addresses.empty()) {
     body["addresses"] = change.addresses;
+  }
+  if (!change.mac.empty()) {
+    body["mac"] = change.mac;
+  }
+  if (change.mtu != 0) {
+    body["mtu"] = change.mtu;
   }
   if (!change.state.empty()) {
     body["up"] = change.state == "up";
@@ -98,6 +106,8 @@ void add_change(CLI::App& app, const char* name, const char* help, const char* e
         ->type_name("NAME=VALUE");
     command.add_option("--address", change->addresses, "All the node's own addresses on it")
         ->type_name("ADDRESS/LENGTH");
+    command.add_option("--mac", change->mac, "The node's own Ethernet address on it")->type_name("ADDRESS");
+    command.add_option("--mtu", change->mtu, "Bytes of the longest IP packet")->type_name("BYTES");
     command.add_option("--state", change->state, "Whether it passes packets")
         ->check(CLI::IsMember({"up", "down"}).description(""))
         ->type_name("up|down");

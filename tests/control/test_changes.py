@@ -46,14 +46,22 @@ def test_a_port_is_added_changed_and_removed(node):
 
 @pytest.mark.parametrize("path,body,status", [
     ("new", {"labels": {}}, 404), ("new", {"device": "memry:"}, 400), ("new", {"device": 1}, 400),
-    ("new", {"device": "memory:", "role": "x"}, 400), ("new", {"device": "memory:", "labels": {"a": 1}}, 400),
+    ("new", {"device": "memory:", "role": "x"}, 400), ("new", {"device": "memory:", "labels": {"a": [1]}}, 400), ("new", {"device": "memory:", "labels": 1}, 400),
     ("new", {"device": "memory:", "addresses": ["x"]}, 400), ("new", {"device": "memory:", "addresses": [1]}, 400),
     ("new", {"device": "pcap:,out=/nowhere/x"}, 409), ("new", {"device": "memory:", "more": 1}, 400),
+    ("new", {"device": "memory:", "mac": "03:00:00:00:00:01"}, 400), ("new", {"device": "memory:", "mtu": 67}, 400),
     ("left", {"device": "memory:count"}, 400), ("new", {"device": "pcap:x.pcap"}, 409)])
 def test_a_refused_port_changes_nothing(node, path, body, status):
     send(node, "PUT", f"/v1/ports/{path}", body, status, "/v1/ports/{name}")
     assert node.get("/v1/node")["revision"] == 0
     assert [port["name"] for port in node.get("/v1/ports")["ports"]] == ["left", "right"]
+
+
+def test_two_ports_cannot_share_what_one_must_have_alone(node):
+    template = "/v1/ports/{name}"
+    send(node, "PUT", "/v1/ports/one", {"device": "pcap:,out=out.pcap"}, 201, template)
+    answer = send(node, "PUT", "/v1/ports/two", {"device": "pcap:,out=out.pcap"}, 409, template)
+    assert "out.pcap is used by port 'one' already" in answer["error"]
 
 
 def test_apply_shows_then_does_then_has_nothing_to_do(node, weir, tmp_path):
@@ -152,9 +160,10 @@ def test_any_bytes_can_be_traced(node, packet):
 def test_ports_by_command(node, weir):
     weir("port", "add", "third", "memory:", "--label", "app=z", "--address", "10.0.0.3/24")
     assert node.get("/v1/ports/third")["labels"] == {"app": "z"}
-    weir("port", "set", "third", "--state", "down", "--role", "uplink")
+    weir("port", "set", "third", "--state", "down", "--role", "uplink", "--mac", "02:00:00:00:00:33", "--mtu", "9000")
     port = node.get("/v1/ports/third")
-    assert (port["up"], port["role"], port["labels"]) == (False, "uplink", {"app": "z"})
+    assert (port["up"], port["role"], port["labels"], port["mac"], port["mtu"]) == \
+        (False, "uplink", {"app": "z"}, "02:00:00:00:00:33", 9000)
     weir("port", "remove", "third")
     assert "there is no port 'third'" in weir("port", "remove", "third", status=1)
     assert "'x' is no label" in weir("port", "set", "left", "--label", "x", status=2)

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <weir/control/internal/port_entry.h>
 #include <weir/control/internal/routes.h>
 #include <weir/control/trace.h>
 
@@ -14,7 +15,7 @@ namespace {
 using Request = ControlRequestParts;
 
 constexpr std::string_view port_example =
-    R"({"device": "tap:web", "role": "host", "labels": {"app": "web"}, "addresses": ["10.0.0.1/24"], "up": true})";
+    R"({"device": "tap:web", "role": "host", "labels": {"app": "web"}, "addresses": ["10.0.0.1/24"], "mac": "02:00:00:00:00:01", "mtu": 1500, "up": true})";
 
 Json changes_json(const std::vector<NodeChange>& changes) {
   constexpr std::array kinds{"add", "remove", "change"};
@@ -26,71 +27,52 @@ Json changes_json(const std::vector<NodeChange>& changes) {
   return json;
 }
 
-/// What of a port's options the body says; the rest stays.
-Result<> read_options(const Json& body, PortOptions& options) {
-  if (const auto role = body.find("role"); role != body.end()) {
-    if (*role != "host" && *role != "uplink") {
-      return error("'role' is neither \"host\" nor \"uplink\"");
+/// The body as configuration, at the place `name`.
+Config config_of(const Json& json, const Config::Place& place) {
+  if (json.is_object()) {
+    std::vector<Config::Entry> entries;
+    for (const auto& [key, value] : json.items()) {
+      entries.push_back({Config::scalar(place, key), key, config_of(value, place)});
     }
-    options.role = *role == "uplink" ? PortRole::uplink : PortRole::host;
+    return Config::map(place, std::move(entries));
   }
-  if (const auto labels = body.find("labels"); labels != body.end()) {
-    if (!labels->is_object() || !std::ranges::all_of(*labels, [](const Json& value) { return value.is_string(); })) {
-      return error("'labels' is no object of texts");
+  if (json.is_array()) {
+    std::vector<Config> items;
+    for (const Json& item : json) {
+      items.push_back(config_of(item, place));
     }
-    options.labels = labels->get<std::map<std::string, std::string>>();
+    return Config::list(place, std::move(items));
   }
-  if (const auto addresses = body.find("addresses"); addresses != body.end()) {
-    if (!addresses->is_array()) {
-      return error("'addresses' is no list");
-    }
-    options.addresses.clear();
-    for (const Json& address : *addresses) {
-      const auto parsed = IpPrefix::parse_interface(address.is_string() ? address.get<std::string>() : "");
-      if (!parsed) {
-        return std::unexpected(parsed.error().at("'addresses'"));
-      }
-      options.addresses.push_back(*parsed);
-    }
-  }
-  return {};
+  return json.is_null()     ? Config::null(place)
+         : json.is_string() ? Config::scalar(place, json.get<std::string>(), true)
+                            : Config::scalar(place, json.dump());
 }
 
 /// Everything but `up`, as a change of the node's file. `malformed`: the body is at fault.
 Result<> edit_port(NodeFile& file, const std::string& name, const Json& body, bool& malformed) {
-  const auto refuse = [&malformed](const Error& problem) {
-    malformed = true;
-    return std::unexpected(problem);
-  };
+  const Config config = config_of(body, {std::make_shared<std::string>(fmt::format("port '{}'", name))});
+  Errors errors;
   auto entry = std::ranges::find(file.ports, name, &NodeFile::PortEntry::name);
   if (entry == file.ports.end()) {
-    if (!body.contains("device")) {
-      return refuse(Error{fmt::format("there is no port '{}', and a new one needs a 'device'", name)});
-    }
-    file.ports.push_back({.name = name, .place = {}, .device = {}, .options = {}});
+    file.ports.push_back({.name = name, .place = config, .device = {}, .options = {}});
     entry = file.ports.end() - 1;
   }
-  if (const auto device = body.find("device"); device != body.end()) {
-    const auto spec = device->is_string() ? DeviceSpec::parse(device->get<std::string>())
-                                          : Result<DeviceSpec>(error("'device' is no text"));
-    if (!spec) {
-      return refuse(spec.error());
-    }
-    if (const auto made = make_device(std::string_view(device->get_ref<const std::string&>())); !made) {
-      return refuse(made.error());
-    }
-    entry->device = *spec;
-    entry->place = Config::scalar({std::make_shared<std::string>(fmt::format("port '{}'", name))}, spec->to_string());
+  if (const Config* device = config.find("device")) {
+    read_port_device(*device, file.folder, *entry, errors);
+  } else if (entry->device.kind.empty()) {
+    errors.take(config.error("there is no such port, and a new one needs a 'device'"));
   }
-  if (auto read = read_options(body, entry->options); !read) {
-    return refuse(read.error());
+  read_port_options(config, entry->options, errors);
+  malformed = !errors.empty();
+  if (!malformed) {
+    check_device_uses(file.ports, errors);
   }
-  return {};
+  return errors.result();
 }
 
 ControlAnswer put_port(const Request& request) {
   const std::string& name = request.names[0];
-  constexpr std::array<std::string_view, 5> keys{"up", "device", "role", "labels", "addresses"};
+  constexpr std::array<std::string_view, 7> keys{"up", "device", "role", "labels", "addresses", "mac", "mtu"};
   const bool known_keys = std::ranges::all_of(
       request.body.items(), [&](const auto& item) { return std::ranges::find(keys, item.key()) != keys.end(); });
   const bool has_up = request.body.contains("up");

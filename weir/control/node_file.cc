@@ -9,6 +9,7 @@
 
 #include <weir/base/nearest.h>
 #include <weir/control/device_use.h>
+#include <weir/control/internal/port_entry.h>
 
 namespace weir {
 
@@ -53,85 +54,33 @@ void read_budget(const Config& config, NodeOptions& options, Errors& errors) {
   }
 }
 
-constexpr std::int64_t shortest_mtu = 68;  // RFC 791
-constexpr std::int64_t longest_mtu = 65'535;
-
-MacAddress read_port_mac(const Config& config, Errors& errors) {
-  const auto mac = MacAddress::parse(errors.take(config.string("an Ethernet address such as 02:00:00:00:00:01")));
-  if (!mac) {
-    errors.add(mac.error().at(config.place()));
-    return {};
-  }
-  if (mac->multicast() || *mac == MacAddress{}) {
-    errors.take(config.error("{} is not the address of one station; its first byte must be even", mac->to_string()));
-  }
-  return *mac;
-}
-
 NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem::path& folder, Errors& errors) {
   NodeFile::PortEntry port{.name = entry.name, .place = entry.value, .device = {}, .options = {}};
-  const Config* device = &entry.value;
-  if (entry.value.kind() != Config::Kind::scalar) {
-    if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses", "mac", "mtu"}); !checked) {
-      errors.take(checked);
-      return port;
-    }
-    device = entry.value.find("device");
-    if (device == nullptr) {
-      errors.take(entry.value.is_null()
-                      ? entry.key.error("port '{}' has no device; write {}: \"pcap:in.pcap\"", port.name, port.name)
-                      : entry.value.error("port '{}' has no 'device'", port.name));
-      return port;
-    }
-    if (const Config* role = entry.value.find("role")) {
-      port.options.role = static_cast<PortRole>(errors.take(role->one_of({"host", "uplink"})));
-    }
-    for (const auto& [key, name, value] : errors.take(entry.value.get("labels").map("a map of labels"))) {
-      port.options.labels[name] = errors.take(value.string("a label's value"));
-    }
-    for (const Config& address : errors.take(entry.value.get("addresses").list("a list of addresses"))) {
-      auto parsed = IpPrefix::parse_interface(errors.take(address.string("an address such as 10.0.0.1/24")));
-      if (parsed) {
-        port.options.addresses.push_back(*parsed);
-      } else {
-        errors.add(parsed.error().at(address.place()));
-      }
-    }
-    if (const Config* mac = entry.value.find("mac")) {
-      port.options.mac = read_port_mac(*mac, errors);
-    }
-    if (const Config* mtu = entry.value.find("mtu")) {
-      port.options.mtu = static_cast<std::uint32_t>(errors.take(mtu->integer(shortest_mtu, longest_mtu)));
-    }
-  }
-  port.place = *device;
-  const auto text = device->string("a device such as \"pcap:in.pcap,out=out.pcap\"");
-  if (!text) {
-    errors.add(text.error());
+  if (entry.value.kind() == Config::Kind::scalar) {
+    read_port_device(entry.value, folder, port, errors);
     return port;
   }
-  if (auto made = make_device(std::string_view(*text)); !made) {
-    errors.add(made.error().at(device->place()));
+  if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses", "mac", "mtu"}); !checked) {
+    errors.take(checked);
     return port;
   }
-  port.device = below(*DeviceSpec::parse(*text), folder);
+  const Config* device = entry.value.find("device");
+  if (device == nullptr) {
+    errors.take(entry.value.is_null()
+                    ? entry.key.error("port '{}' has no device; write {}: \"pcap:in.pcap\"", port.name, port.name)
+                    : entry.value.error("port '{}' has no 'device'", port.name));
+    return port;
+  }
+  read_port_options(entry.value, port.options, errors);
+  read_port_device(*device, folder, port, errors);
   return port;
 }
 
 void read_ports(const Config& config, NodeFile& file, Errors& errors) {
-  std::map<std::string, std::pair<const Config::Entry*, bool>> used;  // by what; whether alone
   for (const Config::Entry& entry : errors.take(config.map("a map of ports, NAME: DEVICE"))) {
-    NodeFile::PortEntry port = read_port(entry, file.folder, errors);
-    for (const auto& [what, alone] : uses_of(port.device)) {
-      const auto [first, fresh] = used.try_emplace(what, &entry, alone);
-      const auto& [other, other_alone] = first->second;
-      if (!fresh && other != &entry && (alone || other_alone)) {
-        errors.take(port.place.error("{} is used by port '{}' already ({}); give each port its own", what, other->name,
-                                     other->value.place()));
-      }
-    }
-    file.ports.push_back(std::move(port));
+    file.ports.push_back(read_port(entry, file.folder, errors));
   }
+  check_device_uses(file.ports, errors);
   if (file.ports.empty() && errors.empty()) {
     errors.take(config.error("no ports; write ports: {{NAME: DEVICE}}, as in a: \"pcap:in.pcap\""));
   }
