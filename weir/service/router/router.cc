@@ -1,5 +1,6 @@
 #include <weir/service/router/router.h>
 
+#include <array>
 #include <charconv>
 #include <memory>
 #include <optional>
@@ -101,12 +102,36 @@ class Router final : public Service {
 
   [[nodiscard]] Json state() const override {
     Json json{{"routes", Json::object()}, {"from_kernel", kernel_ != nullptr}};
-    for (const auto& [to, route] : routes(wish_)) {
-      if (route.kind == Route::Kind::hops || route.kind == Route::Kind::link || route.kind == Route::Kind::blackhole) {
-        json["routes"][to.to_string()] = route.to_string();
-      }
+    for (const auto& [to, route] : told_routes()) {
+      json["routes"][to.to_string()] = route.to_string();
     }
+    json["neighbours"] = Json::array();
+    for_each_neighbour([&](const NeighbourKey& key, const MacAddress& mac) {
+      json["neighbours"].push_back(
+          {{"port", node_.port(key.port).name}, {"address", key.address.to_string()}, {"mac", mac.to_string()}});
+    });
     return json;
+  }
+
+  [[nodiscard]] std::span<const ServiceCall> calls() const override {
+    static constexpr std::array<ServiceCall, 1> all{
+        {{"forget_neighbours", "forgets what Ethernet addresses neighbours have; they are asked again"}}};
+    return all;
+  }
+
+  Result<Json> call(std::string_view /*name*/, const Json& /*arguments*/) override {
+    std::vector<NeighbourKey> keys;
+    for_each_neighbour([&](const NeighbourKey& key, const MacAddress& /*mac*/) { keys.push_back(key); });
+    const auto done = node_.update([&](Update& update) {
+      for (const NeighbourKey& key : keys) {
+        update.erase(node_.state().neighbours().table(), key);
+      }
+    });
+    return done ? Result<Json>(Json{{"forgotten", keys.size()}}) : std::unexpected(done.error());
+  }
+
+  [[nodiscard]] std::vector<ServiceMetric> metrics() const override {
+    return {{"routes", "Routes that the router has.", false, static_cast<double>(told_routes().size())}};
   }
 
  private:
@@ -119,6 +144,23 @@ class Router final : public Service {
   [[nodiscard]] Routes routes(const Wish& wish) const {
     const Routes learned = kernel_ != nullptr ? learned_routes(kernel_->routes(), wish.ports) : Routes();
     return all_routes(wish.ports, wish.configured, learned);
+  }
+
+  /// Without those that follow from the node's own addresses and from what no packet may be sent to.
+  [[nodiscard]] Routes told_routes() const {
+    Routes told = routes(wish_);
+    std::erase_if(told, [](const auto& entry) {
+      const Route::Kind kind = entry.second.kind;
+      return kind != Route::Kind::hops && kind != Route::Kind::link && kind != Route::Kind::blackhole;
+    });
+    return told;
+  }
+
+  template <class Visit>
+  void for_each_neighbour(Visit visit) const {
+    if (node_.state().has_neighbours()) {
+      node_.state().neighbours().table().for_each(visit);
+    }
   }
 
   // Next hops are known before a packet needs them.

@@ -118,6 +118,24 @@ TEST_F(RouterNode, AsksForAHostAndLosesNothing) {
       ElementsAre(PacketBuilder().eth(right_mac, bob_mac).ipv4("10.1.0.10", "10.2.0.10").ttl(63).udp(1, 2).bytes()));
 }
 
+TEST_F(RouterNode, TellsItsNeighboursAndForgetsThem) {
+  build("");
+  introduce();
+  const Json known = service_->state()["neighbours"];
+  ASSERT_EQ(known.size(), 2U);
+  EXPECT_THAT(known, testing::Contains(Json{{"port", "left"}, {"address", "10.1.0.10"}, {"mac", alice_mac}}));
+  ASSERT_EQ(service_->metrics().size(), 1U);
+  EXPECT_EQ(service_->metrics()[0].value, service_->state()["routes"].size());
+  ASSERT_EQ(service_->calls().size(), 1U);
+  const auto forgotten = service_->call(service_->calls()[0].name, Json::object());
+  ASSERT_TRUE(forgotten) << forgotten.error().message;
+  EXPECT_EQ((*forgotten)["forgotten"], 2);
+  EXPECT_TRUE(service_->state()["neighbours"].empty());
+  const auto asked = send(0, from_alice().ipv4("10.1.0.10", "10.2.0.10").udp(1, 2));
+  ASSERT_THAT(asked[1], SizeIs(1));
+  EXPECT_EQ(asked[1][0][12] << 8U | asked[1][0][13], 0x0806);
+}
+
 TEST_F(RouterNode, AnswersPings) {
   build("");
   EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.1.0.1").icmp(8))[0], SizeIs(1));
