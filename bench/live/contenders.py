@@ -8,6 +8,7 @@ import time
 from network import Network, program, wait_for
 
 SENDER, NODE = "0", "1"  # processors
+FIRST = ("chrt", "--rr", "1")  # before whatever else runs on the machine
 SECONDS = 1.5
 FORWARD = {"receive": "rxonly", "macswap": "macswap"}
 
@@ -20,13 +21,13 @@ def received(network):
 def send(network):
     """(frames a second that were sent, that came back)"""
     before = received(network)
-    sent = float(network.on("peer", "taskset", "-c", SENDER, program("xdp_sender"), "peer0", SECONDS))
+    sent = float(network.on("peer", *FIRST, "taskset", "-c", SENDER, program("xdp_sender"), "peer0", SECONDS))
     return sent, (received(network) - before) / SECONDS
 
 
 def weir(network, mode):
     """(Mpps sent, Mpps taken and, if so, sent back)"""
-    node = network.start("node", "taskset", "-c", NODE, program("live_node"), "node0", mode)
+    node = network.start("node", *FIRST, "taskset", "-c", NODE, program("live_node"), "node0", mode)
     assert node.stdout.readline() == "ready\n"
     sent, back = send(network)
     output = node.communicate("", timeout=20)[0]
@@ -36,7 +37,7 @@ def weir(network, mode):
 
 
 def testpmd(network, mode):
-    process = network.start("node", "dpdk-testpmd", "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "-l",
+    process = network.start("node", *FIRST, "dpdk-testpmd", "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "-l",
                             f"{SENDER},{NODE}", "--vdev", "net_af_xdp0,iface=node0,busy_budget=0", "--", "-i",
                             f"--forward-mode={FORWARD[mode]}", "--auto-start", "--total-num-mbufs=16384",
                             "--nb-cores=1")
@@ -52,7 +53,8 @@ def testpmd(network, mode):
 def main(rounds):
     if shutil.which("dpdk-testpmd") is None:
         raise SystemExit("bench: no dpdk-testpmd; install what scripts/packages.txt has for [live]")
-    print(f"\n== Frames of 60 bytes between namespaces (veth), in Mpps: each contender {SECONDS} s, in turn, {rounds} times")
+    print(f"\n== Frames of 60 bytes between namespaces (veth), in Mpps: each contender {SECONDS} s, in turn, {rounds} times;"
+          " all in a real-time class")
     with Network() as network:
         for space in ("peer", "node"):
             network.space(space)
