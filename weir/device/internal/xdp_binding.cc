@@ -31,8 +31,9 @@ constexpr std::uint32_t share_of_pool = 4;
 // Buffers of one frame to be sent: MAX_SKB_FRAGS + 1 when the kernel copies; else what the drivers have in common.
 constexpr unsigned most_segments_copied = 18;
 constexpr unsigned most_segments_zero_copy = 8;
-// A socket that was just closed leaves its queue with a delay: so long it is waited for.
-constexpr int tries = 50;
+// A socket that was just closed leaves its queue with a delay, of seconds if the kernel has much to do: so long it is
+// waited for.
+constexpr int tries = 500;
 constexpr auto between_tries = std::chrono::milliseconds(10);
 
 /// Frames for any address, for as long as the descriptor is open.

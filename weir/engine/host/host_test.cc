@@ -132,7 +132,7 @@ std::vector<Case> echoes() {
       {"cut off in the ICMP header",
        [&] {
          Bytes bytes = ask4().bytes();
-         bytes.resize(bytes.size() - 4);
+         bytes.erase(bytes.end() - 4, bytes.end());
          return bytes;
        }(),
        "host_malformed"},

@@ -25,7 +25,7 @@ constexpr const char* all_macs = "ff:ff:ff:ff:ff:ff";
 class RouterNode : public testing::Test {
  protected:
   void build(const std::string& routes, EngineKind engine = EngineKind::core) {
-    node_ = std::move(*Node::create({.engine = engine, .frames = 1024}));
+    node_ = std::move(*Node::create({.engine = engine, .decision_share = {100}, .frames = 1024}));
     add(0, "left", left_mac, {"10.1.0.1/24", "2001:db8:1::1/64"});
     add(1, "right", right_mac, {"10.2.0.1/24", "2001:db8:2::1/64"});
     const auto settings = Config::parse("{routes: {" + routes + "}}", "n.yaml");
