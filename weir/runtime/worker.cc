@@ -27,6 +27,7 @@ constexpr Nanoseconds longest_sleep = 50'000'000;         // until timers are lo
 constexpr Nanoseconds longest_blind_sleep = 2'000'000;    // with a device that cannot wake us
 constexpr Nanoseconds longest_sleep_with_kept = 100'000;  // while a packet stage or the host waits for something
 constexpr unsigned empty_rounds_before_sleep = 2'000;
+constexpr unsigned empty_rounds_between_yields = 8;
 constexpr unsigned rounds_before_unwatched = 256;  // awake, until devices need not wake us
 
 Nanoseconds thread_cpu_time() {
@@ -209,6 +210,9 @@ void Worker::thread_main() {
     }
     if (!any) {
       note_input();
+      if (shared_.idle == Idle::adaptive && empty_rounds % empty_rounds_between_yields == 0) {
+        std::this_thread::yield();  // whoever would answer may be waiting for this processor
+      }
     }
     if (!any && !shared_.endless.load(std::memory_order_relaxed) && finished()) {
       executor_->finish(shared_.clock.now());
