@@ -103,9 +103,6 @@ MUTANTS = {
     "pick_not_consulted": (
         "6", "a rule of one flow takes the packets of all that pick by their hash",
         "weir/flow/traced_flow.cc", "  consulted_ = consulted_ | hashed;\n", ""),
-    "resolve_does_not_depend": (
-        "7", "packets still wait for a neighbour when it is known",
-        "weir/flow/flow.h", "    neighbour(port, address);  // the rule goes when it is learned\n", ""),
     "resolve_leaves_traces": (
         "16", "what a decision did before it found that the packet must wait is done all the same",
         "weir/flow/traced_flow.cc", "      undo();\n      return act({.kind = ActionKind::resolve",

@@ -105,7 +105,7 @@ class ManagedNode::Transaction {
       return done;
     }
     for (const PortId port : opened_) {
-      managed_.node_->set_port_up(port, true);
+      set_up(port, true);
     }
     for (const NodeFile::PortEntry* port : closing_) {
       node_.detach_port(*node_.find_port(port->name));
@@ -151,7 +151,7 @@ class ManagedNode::Transaction {
       for (const NodeFile::PortEntry* port : *ports) {
         const PortId id = *node_.find_port(port->name);
         if (node_.port(id).wanted_up && (ports == &closing_ || !only_labels_change(*port))) {
-          node_.set_port_up(id, false);
+          set_up(id, false);
           taken_down_.push_back(id);
         }
       }
@@ -182,10 +182,17 @@ class ManagedNode::Transaction {
       const PortId id = *node_.find_port(port->name);
       node_.set_port_options(id, port->options);
       if (std::ranges::find(taken_down_, id) != taken_down_.end()) {
-        node_.set_port_up(id, true);
+        set_up(id, true);
       }
     }
     return {};
+  }
+
+  // The port is there; that is all that can fail.
+  void set_up(PortId port, bool up) {
+    if (auto set = node_.set_port_up(port, up); !set) {
+      log::error("{}", set.error().message);
+    }
   }
 
   bool only_labels_change(const NodeFile::PortEntry& port) const {
@@ -196,7 +203,7 @@ class ManagedNode::Transaction {
 
   void undo() {
     for (const PortId port : taken_down_) {
-      node_.set_port_up(port, true);
+      set_up(port, true);
     }
     for (const PortId port : opened_) {
       node_.detach_port(port);
@@ -230,7 +237,7 @@ class ManagedNode::Transaction {
     }
     managed_.chains_->commit();
     for (const PortId port : again) {
-      node_.set_port_up(port, true);
+      set_up(port, true);
     }
   }
 
