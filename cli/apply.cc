@@ -5,9 +5,6 @@
 #include "command.h"
 #include <nlohmann/json.hpp>
 
-#include <weir/control/control_client.h>
-#include <weir/control/control_socket.h>
-
 namespace weir::cli {
 
 namespace {
@@ -41,13 +38,9 @@ Result<std::string> changes_text(const std::string& answer) {
 }
 
 void apply(const ApplyOptions& options, int& status) {
-  const auto socket = options.node.socket();
-  if (!socket) {
-    return print_error(socket.error(), status);
-  }
   const nlohmann::ordered_json body{{"file", std::filesystem::absolute(options.file).lexically_normal().string()},
                                     {"dry_run", options.dry_run}};
-  const auto answer = ask_control(*socket, {.target = "/v1/apply", .method = "POST", .body = json_text(body)});
+  const auto answer = options.node.ask({.target = "/v1/apply", .method = "POST", .body = json_text(body)});
   if (!answer) {
     return print_error(answer.error(), status);
   }

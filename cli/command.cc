@@ -47,8 +47,9 @@ void NodeChoice::add_to(CLI::App& command) {
       ->excludes(node);
 }
 
-Result<std::filesystem::path> NodeChoice::socket() const {
-  return control.empty() ? find_control(name) : std::filesystem::path(control);
+Result<std::string> NodeChoice::ask(const ControlRequest& request) const {
+  const auto socket = control.empty() ? find_control(name) : std::filesystem::path(control);
+  return socket ? ask_control(*socket, request) : std::unexpected(socket.error());
 }
 
 std::string json_text(const nlohmann::ordered_json& json) {

@@ -2,13 +2,13 @@
 // What the subcommands share. Each has a file of its own, with a function that adds it to the command line.
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <weir/control/control_client.h>
 #include <weir/service/service.h>
 
 namespace weir::cli {
@@ -38,8 +38,8 @@ struct NodeChoice {
 
   /// Adds --node and --control.
   void add_to(CLI::App& command);
-  /// Its control socket. An error says how to name a node.
-  [[nodiscard]] Result<std::filesystem::path> socket() const;
+  /// Its answer. Errors: how to name a node, and what ask_control has.
+  [[nodiscard]] Result<std::string> ask(const ControlRequest& request) const;
 };
 
 /// On one line; names may hold any bytes.

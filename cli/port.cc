@@ -6,8 +6,6 @@
 #include "command.h"
 #include <nlohmann/json.hpp>
 
-#include <weir/control/control_client.h>
-
 namespace weir::cli {
 
 namespace {
@@ -66,10 +64,6 @@ Result<nlohmann::ordered_json> body_of(const PortChange& change) {
 }
 
 void send(const PortChange& change, const char* method, int& status) {
-  const auto socket = change.node.socket();
-  if (!socket) {
-    return print_error(socket.error(), status);
-  }
   const auto body = body_of(change);
   if (!body) {
     print_error(body.error(), status);
@@ -77,8 +71,7 @@ void send(const PortChange& change, const char* method, int& status) {
     return;
   }
   const bool removes = std::string_view(method) == "DELETE";
-  const auto answer = ask_control(
-      *socket,
+  const auto answer = change.node.ask(
       {.target = "/v1/ports/" + path_part(change.name), .method = method, .body = removes ? "" : json_text(*body)});
   if (!answer) {
     return print_error(answer.error(), status);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <weir/control/control_client.h>
 #include <weir/control/rule_text.h>
 #include <weir/control/summary_text.h>
 #include <weir/control/table_text.h>
@@ -91,12 +90,8 @@ Result<std::string> text_of(const std::string& what, const std::string& answer) 
 }
 
 Result<std::string> show(const ShowOptions& options) {
-  const auto socket = options.node.socket();
-  if (!socket) {
-    return std::unexpected(socket.error());
-  }
   const std::string query = options.what == "rules" ? fmt::format("?limit={}", options.limit) : "";
-  const auto answer = ask_control(*socket, {.target = fmt::format("/v1/{}{}", options.what, query)});
+  const auto answer = options.node.ask({.target = fmt::format("/v1/{}{}", options.what, query)});
   if (!answer || options.json) {
     return answer;
   }

@@ -9,7 +9,6 @@
 #include "command.h"
 #include <nlohmann/json.hpp>
 
-#include <weir/control/control_client.h>
 #include <weir/control/managed_node.h>
 
 namespace weir::cli {
@@ -55,12 +54,8 @@ Result<TraceReport> ask(const TraceOptions& options) {
   if (options.port.empty()) {
     return error("--port is missing: the port of the running node that the packet comes in by");
   }
-  const auto socket = options.node.socket();
-  if (!socket) {
-    return std::unexpected(socket.error());
-  }
   const nlohmann::ordered_json body{{"port", options.port}, {"packet", options.packet}};
-  const auto answer = ask_control(*socket, {.target = "/v1/trace", .method = "POST", .body = json_text(body)});
+  const auto answer = options.node.ask({.target = "/v1/trace", .method = "POST", .body = json_text(body)});
   return answer ? read_trace(*answer) : std::unexpected(answer.error());
 }
 

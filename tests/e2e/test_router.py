@@ -2,13 +2,12 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from xdp_network import network, until  # the first is a fixture
+from xdp_network import TCP_CLIENT, TCP_SERVER, network, summary_of, until  # one of them is a fixture
 
 ROUTER = """
 weir: 1
@@ -17,27 +16,6 @@ ports:
   right: {device: "xdp:right0", addresses: [10.2.0.1/24, "fd00:2::1/64"]}
 services:
   router: %s
-"""
-
-TCP_SERVER = """
-import socket
-listener = socket.create_server(("", 5000))
-print("ready", flush=True)
-peer = listener.accept()[0]
-while data := peer.recv(65536):
-    peer.sendall(data)
-"""
-TCP_CLIENT = """
-import socket, threading
-data = bytes(range(256)) * 4096
-peer = socket.create_connection(("10.2.0.10", 5000), timeout=60)
-sender = threading.Thread(target=lambda: (peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-sender.start()
-back = bytearray()
-while part := peer.recv(65536):
-    back += part
-sender.join()
-print("the same" if back == data else f"{len(back)} bytes of {len(data)}, or others")
 """
 
 
@@ -78,13 +56,7 @@ class Routed:
         assert answer.returncode == 0, answer.stdout + answer.stderr + self.log()
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        output, _ = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, self.log()
-        summary = json.loads(output)
-        packets = summary["packets"]
-        assert packets["in"] + packets["cloned"] + packets["originated"] == \
-            packets["out"] + packets["dropped"] + packets["consumed"] + packets["held"]
+        summary = summary_of(self.process, self.log)
         return {drop["reason"]: drop["packets"] for drop in summary["drops"]}
 
 
@@ -108,7 +80,7 @@ def test_tcp_across(network, tmp_path):
     routed = Routed(network, tmp_path)
     server = network.start("bob", sys.executable, "-c", TCP_SERVER, stdout=subprocess.PIPE, text=True)
     assert server.stdout.readline() == "ready\n"
-    assert network.on("alice", sys.executable, "-c", TCP_CLIENT).stdout == "the same\n"
+    assert network.on("alice", sys.executable, "-c", TCP_CLIENT, "10.2.0.10", 1 << 20).stdout == "the same\n"
     routed.stop()
 
 

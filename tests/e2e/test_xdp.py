@@ -7,29 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from xdp_network import Weir, network, switched, until  # two of them are fixtures
-
-# Sends so many bytes to the other side, which sends them back.
-TCP_SERVER = """
-import socket
-listener = socket.create_server(("", 5000))
-print("ready", flush=True)
-peer = listener.accept()[0]
-while data := peer.recv(65536):
-    peer.sendall(data)
-"""
-TCP_CLIENT = """
-import socket, sys, threading
-data = bytes(range(256)) * (int(sys.argv[1]) // 256)
-peer = socket.create_connection(("10.0.0.2", 5000), timeout=60)
-sender = threading.Thread(target=lambda: (peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-sender.start()
-back = bytearray()
-while part := peer.recv(65536):
-    back += part
-sender.join()
-print("the same" if back == data else f"{len(back)} bytes of {len(data)}, or others")
-"""
+from xdp_network import TCP_CLIENT, TCP_SERVER, Weir, network, switched, until  # two of them are fixtures
 
 # Prints every frame that eth0 receives from then on, in hexadecimal, with the tag that the kernel takes out.
 LISTENER = """
@@ -82,7 +60,7 @@ def reached(network):
 def tcp(network, size=4 << 20):
     server = network.start("bob", sys.executable, "-c", TCP_SERVER, stdout=subprocess.PIPE, text=True)
     assert server.stdout.readline() == "ready\n"
-    assert network.on("alice", sys.executable, "-c", TCP_CLIENT, size).stdout == "the same\n"
+    assert network.on("alice", sys.executable, "-c", TCP_CLIENT, "10.0.0.2", size).stdout == "the same\n"
     assert server.wait(timeout=60) == 0
 
 

@@ -12,6 +12,29 @@ import time
 
 import pytest
 
+# Sends so many bytes to an address, whose side sends them back.
+TCP_SERVER = """
+import socket
+listener = socket.create_server(("", 5000))
+print("ready", flush=True)
+peer = listener.accept()[0]
+while data := peer.recv(65536):
+    peer.sendall(data)
+"""
+TCP_CLIENT = """
+import socket, sys, threading
+data = bytes(range(256)) * (int(sys.argv[2]) // 256)
+peer = socket.create_connection((sys.argv[1], 5000), timeout=60)
+sender = threading.Thread(target=lambda: (peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
+sender.start()
+back = bytearray()
+while part := peer.recv(65536):
+    back += part
+sender.join()
+print("the same" if back == data else f"{len(back)} bytes of {len(data)}, or others")
+"""
+
+
 def until(condition, what, seconds=30):
     """Waits until `condition()` is true, and gives what it gave."""
     end = time.monotonic() + seconds
@@ -88,6 +111,18 @@ class Network:
         shutil.rmtree(self.state)
 
 
+def summary_of(process, log):
+    """Ends a node that runs with --json; what it counted, in which every packet is accounted for."""
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, log()
+    summary = json.loads(output)
+    packets = summary["packets"]
+    assert packets["in"] + packets["cloned"] + packets["originated"] == packets["out"] + packets["dropped"] + \
+        packets["consumed"] + packets["held"]
+    return summary
+
+
 class Weir:
     """A `weir run` in one namespace."""
 
@@ -120,14 +155,7 @@ class Weir:
 
     def stop(self):
         """Its summary."""
-        self.process.send_signal(signal.SIGTERM)
-        output, _ = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, self.log()
-        summary = json.loads(output)
-        packets = summary["packets"]
-        assert packets["in"] + packets["cloned"] + packets["originated"] == packets["out"] + packets["dropped"] + \
-            packets["consumed"] + packets["held"]
-        return summary
+        return summary_of(self.process, self.log)
 
     def kill(self):
         self.process.kill()

@@ -87,16 +87,7 @@ Result<std::uint64_t> number_of(const std::string& query, const QueryNumber& num
 }
 
 bool allowed(const Route& route, std::string_view method) {
-  const std::vector<std::string_view> methods = [&] {
-    std::vector<std::string_view> list;
-    for (std::string_view rest = route.methods; !rest.empty();) {
-      const std::size_t end = rest.find(',');
-      list.push_back(rest.substr(0, end));
-      rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 2);
-    }
-    return list;
-  }();
-  return std::ranges::find(methods, method) != methods.end();
+  return fmt::format(", {},", route.methods).contains(fmt::format(", {},", method));
 }
 
 ControlAnswer answer_by(const Route& route, ManagedNode& node, const HttpRequest& request,
