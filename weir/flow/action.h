@@ -23,6 +23,7 @@ enum class ActionKind : std::uint8_t {
   pop_vlan,     ///< takes the outer tag
   encapsulate,  ///< number: index into Rule::tunnels
   decapsulate,  ///< takes everything up to and with the VXLAN header
+  translate_quoted,  ///< number: index into Rule::quoted
   track,        ///< object: ConnectionEntry, with number and value: see track_of. Comes first
   count,        ///< object: Counter
   meter,        ///< object: Meter; ends with drop(metered) above the rate

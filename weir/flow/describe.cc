@@ -210,6 +210,8 @@ std::string describe(const Action& action, const Names& names) {
       return "encapsulate in VXLAN";
     case ActionKind::decapsulate:
       return "take off the headers up to VXLAN";
+    case ActionKind::translate_quoted:
+      return "translate the packet that it quotes";
     case ActionKind::track:
       return "note it in its connection";
     case ActionKind::count:

@@ -142,6 +142,25 @@ class Flow {
     return found.action;
   }
 
+  /// The same with the first packet of the connection in the place of this one, as far as ports, addresses and the
+  /// ingress port go: so that answers are judged as their initiator was. (A change of the rules clears decisions about
+  /// answers more widely than it must: what was compared is not what their packets show.)
+  template <class A>
+  const A* match(const Classifier<A>& classifier, const Connection& connection) {
+    const std::uint32_t generation = classifier.state_.generation();
+    Key first = key();
+    const bool turned = connection.put_initiator(first);
+    const auto found = classifier.lookup(first);
+    consult_key(turned ? Connection::without_initiator(found.consulted) : found.consulted);
+    const std::uint8_t unknown = turned ? Connection::not_its_own : 0;
+    depend({&classifier.state_, generation, static_cast<std::uint8_t>(rewritten_parts() | unknown)});
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->matched(classifier.name(), first, found.consulted,
+                         found.action != nullptr ? observer_->text_of(*found.action) : std::string());
+    }
+    return found.action;
+  }
+
   template <class T>
   const T& read(const Versioned<T>& versioned) {
     KeyedDependency dependency{&versioned.dependents_, 0};
@@ -269,6 +288,7 @@ class Flow {
   /// The action.
   virtual void track(const Track& track) = 0;
   virtual bool test_sctp_data() = 0;
+  virtual void translate_quoted(const QuotedTranslation& translation) = 0;
   /// The flow hash of the packet as it was at the start of its pass; consults what it is made of.
   virtual std::uint64_t hash() = 0;
   /// No field may be read from here on.

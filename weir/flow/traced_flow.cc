@@ -29,6 +29,7 @@ std::uint8_t part_of(FieldId field) {
       return rewritten::ttl;
     case FieldId::l4_src_port:
     case FieldId::l4_dst_port:
+    case FieldId::icmp_id:
       return rewritten::ports;
     default:
       return rewritten::tags;
@@ -145,6 +146,7 @@ void TracedFlow::finish(const Verdict& verdict) {
 void TracedFlow::undo() {
   rule_.actions.clear();
   rule_.tunnels.clear();
+  rule_.quoted.clear();
 }
 
 // A decision that failed does nothing but drop.
@@ -312,6 +314,13 @@ void TracedFlow::track(const Track& track) {
   if (observer_ != nullptr) [[unlikely]] {
     observer_->acted(action);
   }
+}
+
+void TracedFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  act({.kind = ActionKind::translate_quoted, .number = static_cast<std::uint32_t>(rule_.quoted.size())});
+  rule_.quoted.push_back(translation);
 }
 
 bool TracedFlow::test_sctp_data() {

@@ -58,6 +58,7 @@ class TracedFlow final : public Flow {
   PortId arrived_by() override { return PortId{original_.ingress}; }
   void track(const Track& track) override;
   bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
   void close(const char* by) override { closed_by_ = by; }
   std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;

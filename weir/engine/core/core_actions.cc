@@ -44,6 +44,12 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
   Packet* packet = wave_[place];
   for (const Operation* operation = program.begin();; operation = operation->next()) {
     switch (operation->op) {
+      case Op::set_icmp_id:
+        edit::set_icmp_id(*packet, operation->bytes());
+        break;
+      case Op::translate_quoted:
+        edit::translate_quoted(*packet, operation->operand<QuotedTranslation>());
+        break;
       case Op::track:
         track_packet(operation->operand<Track>(), *packet, now);
         break;

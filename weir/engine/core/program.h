@@ -27,7 +27,9 @@ enum class Op : std::uint8_t {
   pop_vlan,
   encapsulate,  ///< operand: Tunnel
   decapsulate,
-  track,  ///< operand: Track
+  set_icmp_id,
+  translate_quoted,  ///< operand: QuotedTranslation
+  track,             ///< operand: Track
   count,  ///< operand: Counter*
   meter,  ///< operand: Meter*
   mirror,

@@ -137,6 +137,13 @@ void DirectFlow::track(const Track& track) {
   effects_.insert(effects_.begin(), Tracked{track, segment});
 }
 
+void DirectFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  reference::translate_quoted(frame_, headers_, translation);
+  parse_again();
+}
+
 bool DirectFlow::test_sctp_data() { return transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk); }
 
 bool DirectFlow::decrement_ttl() {

@@ -89,6 +89,7 @@ class DirectFlow final : public Flow {
   PortId arrived_by() override { return PortId{frame_.ingress}; }
   void track(const Track& track) override;
   bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
 
   Verdict run();
   Verdict failed(ReasonId reason);
