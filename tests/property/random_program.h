@@ -69,6 +69,7 @@ enum class Step : std::uint8_t {
   decapsulate,
   neighbour,
   pick,
+  connection,
   output,
   flood,
   select,
