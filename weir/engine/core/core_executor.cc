@@ -17,6 +17,14 @@ constexpr unsigned wave_limit = 16;
 constexpr DropReason not_tried{"not_tried",
                                "a packet stage, or the node itself, would take it, which is not tried out"};
 
+// What the first action of a rule will touch.
+void prefetch_connection(const Program& program) {
+  const Operation* first = program.begin();
+  if (first->op == Op::track) {
+    __builtin_prefetch(first->operand<Track>().entry, 1);
+  }
+}
+
 Rule without_effects(Rule rule, State& state) {
   std::erase_if(rule.actions, [](const Action& action) {
     return action.kind == ActionKind::track || action.kind == ActionKind::count || action.kind == ActionKind::meter;
@@ -192,6 +200,7 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     if (found_[i] != no_rule) {
       if (cache_.matches(found_[i], keys_[i])) [[likely]] {
         ++exact_;
+        prefetch_connection(cache_.body(found_[i]).program);
       } else {
         found_[i] = no_rule;
       }
