@@ -38,21 +38,22 @@ Setup build(const ConversationOptions& options, bool tracked) {
   auto [client_end, server_end] = Conversations::make(options);
   setup.clients = *node.add_port("clients", std::move(client_end));
   setup.servers = *node.add_port("servers", std::move(server_end));
-  const auto& stage = node.graph().stage("track", [tracked, clients = setup.clients, servers = setup.servers](Flow& flow) {
-    if (!tracked) {
-      const auto from = flow[ip::src];
-      const auto to = flow[ip::dst];
-      (void)flow[l4::src_port];
-      (void)flow[l4::dst_port];
-      return flow.output(from && to && flow.ingress() == clients ? servers : clients);
-    }
-    Connection connection = flow.connection();
-    if (connection.invalid()) {
-      return flow.drop(invalid);
-    }
-    connection.commit();
-    return flow.output(connection.reply() ? clients : servers);
-  });
+  const auto& stage =
+      node.graph().stage("track", [tracked, clients = setup.clients, servers = setup.servers](Flow& flow) {
+        if (!tracked) {
+          const auto from = flow[ip::src];
+          const auto to = flow[ip::dst];
+          (void)flow[l4::src_port];
+          (void)flow[l4::dst_port];
+          return flow.output(from && to && flow.ingress() == clients ? servers : clients);
+        }
+        Connection connection = flow.connection();
+        if (connection.invalid()) {
+          return flow.drop(invalid);
+        }
+        connection.commit();
+        return flow.output(connection.reply() ? clients : servers);
+      });
   node.graph().connect(setup.clients, stage);
   node.graph().connect(setup.servers, stage);
   if (auto started = node.start(); !started) {

@@ -1,6 +1,6 @@
-#include "conversations.h"
-
 #include <cstring>
+
+#include "conversations.h"
 
 #include <weir/packet/checksum.h>
 #include <weir/packet/ethernet.h>
@@ -91,8 +91,8 @@ std::pair<std::unique_ptr<Device>, std::unique_ptr<Device>> Conversations::make(
 void Conversations::write(unsigned side, std::uint64_t flow, std::uint8_t flags, std::uint32_t sequence,
                           std::uint32_t acknowledgment, std::uint8_t* frame) const {
   std::memcpy(frame, frame_.data(), options_.frame_bytes);
-  const std::uint32_t client = 10U << 24U | std::uint32_t{options_.client_network} << 16U |
-                               static_cast<std::uint32_t>(flow & 0xffffU);
+  const std::uint32_t client =
+      10U << 24U | std::uint32_t{options_.client_network} << 16U | static_cast<std::uint32_t>(flow & 0xffffU);
   const std::uint32_t server = 10U << 24U | 200U << 16U | static_cast<std::uint32_t>(flow >> 16U & 0xffffU);
   const auto port = static_cast<std::uint16_t>(1024 + (flow >> 32U) % 60'000);
   const std::uint32_t src = side == 0 ? client : server;
@@ -105,16 +105,18 @@ void Conversations::write(unsigned side, std::uint64_t flow, std::uint8_t flags,
   store_big<std::uint32_t>(frame + l3 + 12, src);
   store_big<std::uint32_t>(frame + l3 + 16, dst);
   const std::uint64_t addresses = std::uint64_t{src} + dst;
-  store_big<std::uint16_t>(frame + l3 + 10,
-                           static_cast<std::uint16_t>(~checksum::fold(ip_sum_ + (addresses >> 16U) + (addresses & 0xffffU))));
+  store_big<std::uint16_t>(frame + l3 + 10, static_cast<std::uint16_t>(
+                                                ~checksum::fold(ip_sum_ + (addresses >> 16U) + (addresses & 0xffffU))));
   store_big<std::uint16_t>(frame + l4, src_port);
   store_big<std::uint16_t>(frame + l4 + 2, dst_port);
   store_big<std::uint32_t>(frame + l4 + 4, sequence);
   store_big<std::uint32_t>(frame + l4 + 8, acknowledgment);
   frame[l4 + 13] = flags;
-  const std::uint64_t sum = tcp_sum_ + addresses + src_port + dst_port + std::uint64_t{sequence} + acknowledgment + flags;
-  store_big<std::uint16_t>(frame + l4 + 16,
-                           static_cast<std::uint16_t>(~checksum::fold((sum >> 32U) + (sum >> 16U & 0xffffU) + (sum & 0xffffU))));
+  const std::uint64_t sum =
+      tcp_sum_ + addresses + src_port + dst_port + std::uint64_t{sequence} + acknowledgment + flags;
+  store_big<std::uint16_t>(
+      frame + l4 + 16,
+      static_cast<std::uint16_t>(~checksum::fold((sum >> 32U) + (sum >> 16U & 0xffffU) + (sum & 0xffffU))));
 }
 
 bool Conversations::next(unsigned side, std::uint8_t* frame) {

@@ -10,8 +10,8 @@ namespace weir::bench {
 
 struct ConversationOptions {
   std::uint32_t flows = 1024;
-  /// false: all are opened, then data goes both ways, flow by flow at random. true: connections are opened and reset, one
-  /// after the other, forever: four packets each.
+  /// false: all are opened, then data goes both ways, flow by flow at random. true: connections are opened and reset,
+  /// one after the other, forever: four packets each.
   bool churn = false;
   unsigned frame_bytes = 64;
   std::uint8_t client_network = 0;  ///< of 10.N.0.0, by which the clients' addresses begin

@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",      "below",    "equals",   "multicast", "inside", "has",           "flags",       "ingress",
-    "table",     "prefix",   "classify", "version",   "learn",  "decrement_ttl", "fits",        "set",
-    "push_vlan", "pop_vlan", "count",    "meter",     "mirror", "every_packet",  "encapsulate", "decapsulate",
-    "neighbour", "pick",     "connection", "output",   "flood",     "select", "select_hops",   "drop",        "reject",
-    "next",      "to",       "to_host",  "resolve",
+    "read",      "below",    "equals",     "multicast", "inside",  "has",           "flags",       "ingress",
+    "table",     "prefix",   "classify",   "version",   "learn",   "decrement_ttl", "fits",        "set",
+    "push_vlan", "pop_vlan", "count",      "meter",     "mirror",  "every_packet",  "encapsulate", "decapsulate",
+    "neighbour", "pick",     "connection", "output",    "flood",   "select",        "select_hops", "drop",
+    "reject",    "next",     "to",         "to_host",   "resolve",
 };
 
 struct Number {
@@ -172,7 +172,7 @@ Vxlan tunnel(std::uint32_t number) {
 
 // Looks the packet's connection up, judges it, takes the packet in or not, translates it or not.
 bool converse(Flow& flow, const Classifier<std::uint32_t>& policies, std::uint32_t n) {
-  Connection connection = flow.connection((n & 2U) != 0 ? ConnectionZone::shared(static_cast<std::uint16_t>(n & 4U))
+  Connection connection = flow.connection((n & 2U) != 0   ? ConnectionZone::shared(static_cast<std::uint16_t>(n & 4U))
                                           : (n & 4U) != 0 ? ConnectionZone::of_port(PortId{7})
                                                           : ConnectionZone::by_link());
   if (connection.invalid() || n % 8 == 7) {
@@ -230,13 +230,13 @@ namespace {
 
 // Steps that other steps follow, in the shares in which they are picked.
 constexpr std::array branching{
-    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,    Step::multicast,
-    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,   Step::table,
-    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify,  Step::version,
-    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,      Step::set,
-    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,     Step::meter,
-    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour, Step::pick,
-    Step::connection, Step::connection, Step::connection, Step::connection, Step::connection, Step::connection,
+    Step::read,       Step::read,         Step::below,         Step::equals,        Step::equals,     Step::multicast,
+    Step::inside,     Step::has,          Step::has,           Step::flags,         Step::ingress,    Step::table,
+    Step::table,      Step::prefix,       Step::prefix,        Step::classify,      Step::classify,   Step::version,
+    Step::learn,      Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,       Step::set,
+    Step::set,        Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,      Step::meter,
+    Step::mirror,     Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour,  Step::pick,
+    Step::connection, Step::connection,   Step::connection,    Step::connection,    Step::connection, Step::connection,
 };
 constexpr std::array final{
     Step::output,  Step::output,  Step::flood,   Step::select,  Step::select_hops, Step::drop,

@@ -19,15 +19,15 @@ class Meter;
 enum class ActionKind : std::uint8_t {
   set,  ///< field, value
   decrement_ttl,
-  push_vlan,    ///< number: tag control; becomes the outer tag, type 0x8100
-  pop_vlan,     ///< takes the outer tag
-  encapsulate,  ///< number: index into Rule::tunnels
-  decapsulate,  ///< takes everything up to and with the VXLAN header
+  push_vlan,         ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,          ///< takes the outer tag
+  encapsulate,       ///< number: index into Rule::tunnels
+  decapsulate,       ///< takes everything up to and with the VXLAN header
   translate_quoted,  ///< number: index into Rule::quoted
-  track,        ///< object: ConnectionEntry, with number and value: see track_of. Comes first
-  count,        ///< object: Counter
-  meter,        ///< object: Meter; ends with drop(metered) above the rate
-  mirror,       ///< number: port
+  track,             ///< object: ConnectionEntry, with number and value: see track_of. Comes first
+  count,             ///< object: Counter
+  meter,             ///< object: Meter; ends with drop(metered) above the rate
+  mirror,            ///< number: port
   // The last action of a rule is one of these.
   output,   ///< number: port
   flood,    ///< number: VLAN of the domain

@@ -179,6 +179,10 @@ Connections::Found Connections::find(const ConnectionTuple& tuple, const Transpo
   if (facts.error) {
     return found;
   }
+  if (facts.later_fragment) {
+    found.plain = true;  // the first one was judged
+    return found;
+  }
   if (is_tcp(tuple)) {
     using Judgement = TcpConversation::Judgement;
     const Judgement judgement = entry.tcp.judge(facts, hit.side);
@@ -507,8 +511,8 @@ Connections::View Connections::view_of(const ConnectionEntry& entry) {
                                  : is_sctp(entry.original) ? name_of(entry.sctp.state())
                                  : entry.replied           ? "replied"
                                                            : "new";
-  return {entry.original, entry.reply,   state,
-          entry.ingress,  entry.last_used.load(std::memory_order_relaxed), entry.translated};
+  return {entry.original,  entry.reply, state, entry.ingress, entry.last_used.load(std::memory_order_relaxed),
+          entry.translated};
 }
 
 template <class Visit>

@@ -39,8 +39,8 @@ bool push_vlan(PacketCache& frames, Packet& packet, std::uint16_t control) {
   return true;
 }
 
-// The checksum of the quoted packet's own transport header, if it is quoted as far; the packet that was sent had it. One
-// that covers what is not there (SCTP) cannot be brought along, and nobody could check it.
+// The checksum of the quoted packet's own transport header, if it is quoted as far; the packet that was sent had it.
+// One that covers what is not there (SCTP) cannot be brought along, and nobody could check it.
 void translate_quoted(Packet& packet, const QuotedTranslation& translation) {
   if (packet.offload.gso_size == 0) {
     finish_checksum(packet);
@@ -79,8 +79,8 @@ void translate_quoted(Packet& packet, const QuotedTranslation& translation) {
   std::uint8_t* own = there ? transport.data() : nullptr;
   const bool v6 = translation.src.v6;
   const std::size_t size = v6 ? 16 : 4;
-  for (const auto& [address, offset] : {std::pair(&translation.src, v6 ? 8U : 12U),
-                                        std::pair(&translation.dst, v6 ? 24U : 16U)}) {
+  for (const auto& [address, offset] :
+       {std::pair(&translation.src, v6 ? 8U : 12U), std::pair(&translation.dst, v6 ? 24U : 16U)}) {
     const std::span<const std::uint8_t> with(address->bytes.data(), size);
     if (own != nullptr && protocol != ip_protocol::icmp) {
       store_big<std::uint16_t>(own, checksum::update(load_big<std::uint16_t>(own), {l3 + offset, size}, with));

@@ -30,8 +30,8 @@ enum class Op : std::uint8_t {
   set_icmp_id,
   translate_quoted,  ///< operand: QuotedTranslation
   track,             ///< operand: Track
-  count,  ///< operand: Counter*
-  meter,  ///< operand: Meter*
+  count,             ///< operand: Counter*
+  meter,             ///< operand: Meter*
   mirror,
   // final
   output,

@@ -143,11 +143,12 @@ Bytes conversation_packet(Random& random) {
   if (sctp) {
     bytes[14 + (v6 ? 40 : 20) + 7] = bytes[14 + (v6 ? 40 : 20) + 12] == sctp_chunk::init ? 0
                                      : bytes[14 + (v6 ? 40 : 20)] == 0                   ? 1
-                                                                                        : 2;
+                                                                                         : 2;
   }
   if (random.one_in(8) && !tagged) {
     const std::size_t quoted = random.one_in(3) ? bytes.size() - 14 : (v6 ? 48 : 28);
-    const Bytes quote(bytes.begin() + 14, bytes.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), 14 + quoted)));
+    const Bytes quote(bytes.begin() + 14,
+                      bytes.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), 14 + quoted)));
     const auto address = [&](std::size_t at, std::size_t size) {
       IpAddress found;
       std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), size, found.bytes.begin());
