@@ -30,7 +30,8 @@ inline constexpr std::uint8_t tos = 8;
 inline constexpr std::uint8_t src = 16;
 inline constexpr std::uint8_t dst = 32;
 inline constexpr std::uint8_t ports = 64;
-inline constexpr unsigned combinations = 128;
+inline constexpr std::uint8_t way = 128;  ///< the ingress port, in whose place delivery shows the egress port
+inline constexpr unsigned combinations = 256;
 
 /// The bits of a key that belong to the parts.
 const Key& bits(std::uint8_t parts);

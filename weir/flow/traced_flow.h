@@ -28,6 +28,7 @@ class TracedFlow final : public Flow {
   void set_dry() { dry_ = true; }
 
   PortId ingress() override;
+  PortId egress() override;
   bool decrement_ttl() override;
   bool fits(std::uint32_t mtu) override;
   void push_vlan(std::uint16_t control) override;
@@ -67,6 +68,11 @@ class TracedFlow final : public Flow {
     }
   }
   void require_open(const char* what) const;
+  void require_no_delivery(const char* what) const;
+  /// The stage where delivery to the port begins, if it has one that this packet passes.
+  std::uint8_t begin_delivery(std::uint32_t port);
+  /// What tells an entered stage that it is on a delivery side.
+  [[nodiscard]] std::uint32_t enter_number(std::uint32_t stage);
   void require_plain_tags();
   bool guard(GuardKind kind, std::uint32_t number, bool holds);
   void run();
@@ -97,6 +103,7 @@ class TracedFlow final : public Flow {
   bool decapsulated_ = false;
   bool trap_ = false;
   std::uint8_t stage_ = 0;
+  PortId egress_;  // in delivery
 };
 
 }  // namespace weir
