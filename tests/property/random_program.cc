@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",      "below",    "equals",     "multicast", "inside",  "has",           "flags",       "ingress",
-    "table",     "prefix",   "classify",   "version",   "learn",   "decrement_ttl", "fits",        "set",
-    "push_vlan", "pop_vlan", "count",      "meter",     "mirror",  "every_packet",  "encapsulate", "decapsulate",
-    "neighbour", "pick",     "connection", "output",    "flood",   "select",        "select_hops", "drop",
-    "reject",    "next",     "to",         "to_host",   "resolve",
+    "read",        "below",     "equals",   "multicast", "inside",  "has",    "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",  "version", "learn",  "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",     "meter",   "mirror", "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "connection", "output",    "flood",   "select", "select_hops",   "drop",
+    "reject",      "next",      "to",       "to_host",   "resolve",
 };
 
 struct Number {
@@ -265,11 +265,21 @@ std::uint32_t grow(Random& random, Program& program, unsigned stage, unsigned de
                                          FieldId::l4_dst_port, FieldId::vlan_id};
     node.field = settable[random.below(settable.size())];
   }
+  if (stage >= World::first_delivery && !random.one_in(16)) {
+    // Few programming errors.
+    node.step = node.step == Step::ingress                                         ? Step::egress
+                : node.step == Step::encapsulate || node.step == Step::decapsulate ? Step::read
+                : node.step >= Step::output && node.step <= Step::select_hops      ? Step::next
+                : node.step == Step::to_host || node.step == Step::resolve         ? Step::to
+                                                                                   : node.step;
+    node.number &= ~4U;  // learn does not ask for the ingress port
+  }
   if (node.step == Step::to && stage + 1 >= World::stages) {
     node.step = Step::next;
   }
   if (node.step == Step::to) {
-    node.number = stage + 1 + random.below(World::stages - stage - 1);
+    const unsigned limit = stage < World::first_delivery && !random.one_in(12) ? World::first_delivery : World::stages;
+    node.number = stage + 1 < limit ? stage + 1 + random.below(limit - stage - 1) : stage + 1;
   }
   if (!end) {
     node.child[0] = grow(random, program, stage, depth - 1);
@@ -288,8 +298,12 @@ Program random_program(Random& random, unsigned stage) {
 }
 
 Verdict ProgramStage::decide(Flow& flow) const {
-  const Verdict verdict = run(flow);
-  if (verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
+  bool another_pass = false;
+  const Verdict verdict = run(flow, another_pass);
+  another_pass =
+      another_pass || verdict.kind == Verdict::Kind::flood || verdict.kind == Verdict::Kind::select ||
+      (verdict.kind == Verdict::Kind::output && world_.state.deliveries().stage(verdict.number) != Deliveries::nowhere);
+  if (!another_pass && verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
     if (const auto call = std::exchange(world_.when_decided, nullptr)) {
       call();
     }
@@ -297,7 +311,7 @@ Verdict ProgramStage::decide(Flow& flow) const {
   return verdict;
 }
 
-Verdict ProgramStage::run(Flow& flow) const {
+Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
   std::uint32_t at = 0;
   for (;;) {
     const ProgramNode& node = program_.nodes[at];
@@ -333,6 +347,9 @@ Verdict ProgramStage::run(Flow& flow) const {
         break;
       case Step::ingress:
         yes = flow.ingress().number < 1 + n % 3;
+        break;
+      case Step::egress:
+        yes = flow.egress().number < 1 + n % 3;
         break;
       case Step::table: {
         const Number a = read(flow, node.field);
@@ -403,6 +420,7 @@ Verdict ProgramStage::run(Flow& flow) const {
       case Step::decapsulate:
         if (n % 8 == 7 || flow.has(layers::vxlan)) {
           flow.decapsulate();
+          another_pass = true;
           return (n & 1U) != 0 ? flow.next() : flow.output(PortId{2});
         }
         break;

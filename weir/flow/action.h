@@ -29,12 +29,13 @@ enum class ActionKind : std::uint8_t {
   meter,             ///< object: Meter; ends with drop(metered) above the rate
   mirror,            ///< number: port
   // The last action of a rule is one of these.
-  output,   ///< number: port
-  flood,    ///< number: VLAN of the domain
-  select,   ///< object: Group
-  reject,   ///< number: IcmpError, mtu above bit 16; reason
-  drop,     ///< reason
-  enter,    ///< number: stage at which the packet is looked up again, or packet stage that gets it
+  output,  ///< number: port
+  flood,   ///< number: VLAN of the domain
+  select,  ///< object: Group
+  reject,  ///< number: IcmpError, mtu above bit 16; reason
+  drop,    ///< reason
+  enter,   ///< number: stage at which the packet is looked up again, or packet stage that gets it; above bit 16, on the
+           ///< delivery side of a port, Key::delivery_bit and the port's number
   to_host,  ///< the node itself takes the packet
   resolve,  ///< number: port; value: address. The packet waits until its Ethernet address is known
 };

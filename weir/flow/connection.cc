@@ -148,7 +148,7 @@ bool Connection::put_initiator(Key& key) const {
   const Key before = key;
   key.src = tuple_.src.bytes;
   key.dst = tuple_.dst.bytes;
-  if (found_.entry != nullptr && !found_.reopens) {
+  if (found_.entry != nullptr && !found_.reopens && (key.ingress & Key::delivery_bit) == 0) {
     key.ingress = found_.ingress.number;
   }
   if (has_ports(key.protocol) && has_ports(tuple_.protocol)) {

@@ -46,6 +46,10 @@ class Flow {
   /// The port that the packet came in by.
   virtual PortId ingress() = 0;
 
+  /// In a delivery stage: the port that the packet is about to leave by. Elsewhere a programming error, as `ingress` is
+  /// in a delivery stage: after a flood, the copies for one port share their rules whatever way they came in.
+  virtual PortId egress() = 0;
+
   /// The field's value, absent if the packet has no such field. After a `set`, the value set.
   template <class T>
   Maybe<T> operator[](Field<T> field) {
@@ -237,9 +241,13 @@ class Flow {
 
   // ---- Verdicts ----
 
+  // In a delivery stage: next(), which behind the last one lets the packet leave, to(), drop() and reject().
+
   Verdict next() { return {Verdict::Kind::next}; }
   Verdict to(const FlowStage& stage);
   Verdict to(const PacketStage& stage);
+  /// Where the port has a delivery side, the packet passes that first, unless it was encapsulated. So do the packets of
+  /// `flood` and `select`; mirrored copies do not.
   Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
   /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
   Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }

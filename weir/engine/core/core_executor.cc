@@ -45,7 +45,8 @@ CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
       packet_stages_(context),
       host_(context),
       caching_(options.rule_cache != 0 && !options.dry),
-      dry_(options.dry) {
+      dry_(options.dry),
+      delivers_(context.pipeline.delivers) {
   if (dry_) {
     flow_.set_dry();
   }
@@ -75,6 +76,9 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
         place_[i] = static_cast<std::uint8_t>(i);
       }
       run_blind(rule, now);
+      if (!deliveries_.empty()) {
+        run_handed_back(now, budget);
+      }
       return;
     }
   }
@@ -97,9 +101,22 @@ void CoreExecutor::finish(Nanoseconds now) {
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
-  while ((count_ = packet_stages_.take_back(wave_)) != 0 || (count_ = host_.take_back(wave_)) != 0) {
+  while ((count_ = take_deliveries()) != 0 || (count_ = packet_stages_.take_back(wave_)) != 0 ||
+         (count_ = host_.take_back(wave_)) != 0) {
     run_waves(now, budget);
   }
+}
+
+// Running them makes no more: a delivery stage cannot flood or select.
+std::size_t CoreExecutor::take_deliveries() {
+  const std::size_t count = std::min(wave_.size(), deliveries_.size() - delivered_);
+  std::copy_n(deliveries_.begin() + static_cast<std::ptrdiff_t>(delivered_), count, wave_.begin());
+  delivered_ += count;
+  if (count == 0) {
+    deliveries_.clear();
+    delivered_ = 0;
+  }
+  return count;
 }
 
 void CoreExecutor::run_waves(Nanoseconds now, DecisionBudget& budget) {
@@ -178,6 +195,12 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     pull_up_and_parse(context_.frames, packet, key);
     key.ingress = packet.ingress;
     key.stage = packet.stage;
+  }
+  if (delivers_) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint16_t egress = wave_[place_[i]]->egress;
+      keys_[i].ingress = egress != 0 ? egress : keys_[i].ingress;
+    }
   }
   exact_ = 0;
   if (!caching_) {

@@ -135,8 +135,9 @@ class Writer {
 };
 
 void put_action(Writer& writer, const Action& action, const Rule& rule) {
-  const auto object = [&](Op op) {
-    writer.put(op, action.number, static_cast<const void*>(&action.object), sizeof action.object);
+  const std::uint8_t encapsulated = rule.tunnels.empty() ? 0 : 1;
+  const auto object = [&](Op op, std::uint8_t slot = 0) {
+    writer.put(op, action.number, static_cast<const void*>(&action.object), sizeof action.object, slot);
   };
   switch (action.kind) {
     case ActionKind::set:
@@ -168,9 +169,9 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
     case ActionKind::output:
       return writer.put(Op::output, action.number);
     case ActionKind::flood:
-      return writer.put(Op::flood, action.number);
+      return writer.put(Op::flood, action.number, nullptr, 0, encapsulated);
     case ActionKind::select:
-      return object(Op::select);
+      return object(Op::select, encapsulated);
     case ActionKind::reject:
       return writer.put(Op::reject, action.number, &action.reason, sizeof action.reason);
     case ActionKind::drop:

@@ -35,8 +35,8 @@ enum class Op : std::uint8_t {
   mirror,
   // final
   output,
-  flood,
-  select,  ///< operand: Group*
+  flood,   ///< slot: 1 where delivery sides are passed over, since the packet was encapsulated
+  select,  ///< operand: Group*; slot as of flood
   reject,  ///< operand: ReasonId
   drop,    ///< number: ReasonId
   enter,

@@ -311,7 +311,7 @@ Key key_of(const Frame& frame, const Headers& headers) {
   const auto copy = [&frame](auto& to, std::size_t from, std::size_t bytes) {
     std::copy_n(frame.bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes, to.begin());
   };
-  key.ingress = frame.ingress;
+  key.ingress = frame.egress != 0 ? frame.egress : frame.ingress;
   key.layout = layout.bits;
   if (layout.tunnel()) {
     key.vni = {static_cast<std::uint8_t>(frame.vni >> 16U), static_cast<std::uint8_t>(frame.vni >> 8U),
