@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weir/control/control_socket.h>
+#include <weir/service/nat/nat.h>
 #include <weir/service/router/router.h>
 
 namespace weir::cli {
@@ -59,6 +60,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
+  registry.add(nat());
   registry.add(router());
   return registry;
 }
