@@ -223,6 +223,11 @@ class Flow {
   void set(Field<T> field, std::type_identity_t<T> value) {
     set_field(field.id, to_field<T>(value));
   }
+  /// Whether a stage has set the field in this decision: what it holds is the node's, not the sender's.
+  template <class T>
+  bool was_set(Field<T> field) {
+    return was_set(field.id);
+  }
   void translate(const Nat& nat);
   /// A new outer tag: priority (3 bits), drop eligible (1), identifier (12). At most two tags.
   virtual void push_vlan(std::uint16_t control) = 0;
@@ -285,6 +290,7 @@ class Flow {
   virtual std::uint8_t rewritten_parts() = 0;
   virtual bool test_flags(Flags flags) = 0;
   virtual void set_field(FieldId field, const FieldValue& value) = 0;
+  virtual bool was_set(FieldId field) = 0;
   virtual void depend(const KeyedDependency& dependency) = 0;
   virtual void depend(const RegionDependency& dependency) = 0;
   /// The decision is for this packet only: the next of the flow may not find what this one found.

@@ -49,6 +49,7 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   parts_ = 0;
   ttl_taken_ = 0;
   ttl_set_ = false;
+  set_fields_ = 0;
   facts_ = facts;
   transport_read_ = false;
   encapsulated_ = false;
@@ -432,6 +433,7 @@ void TracedFlow::set_field(FieldId field, const FieldValue& value) {
   all.bytes.fill(0xff);
   deposit(field, all, rewritten_);
   ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
+  set_fields_ |= 1U << static_cast<unsigned>(field);
   parts_ |= part_of(field);
   act({.kind = ActionKind::set, .field = field, .value = extract(field, current_)});
 }

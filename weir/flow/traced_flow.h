@@ -52,6 +52,7 @@ class TracedFlow final : public Flow {
   std::uint8_t rewritten_parts() override { return parts_; }
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
+  bool was_set(FieldId field) override { return (set_fields_ >> static_cast<unsigned>(field) & 1U) != 0; }
   void depend(const KeyedDependency& dependency) override;
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
   void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }
@@ -102,6 +103,7 @@ class TracedFlow final : public Flow {
   std::uint8_t parts_ = 0;  // rewritten so far
   unsigned ttl_taken_ = 0;
   bool ttl_set_ = false;
+  std::uint32_t set_fields_ = 0;  // bit: FieldId
   PacketFacts facts_;
   TransportFacts transport_;
   bool transport_read_ = false;

@@ -36,6 +36,7 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
   stage_ = frame_.stage;
   stages_ = 0;
   effects_.clear();
+  set_.clear();
   try {
     verdict_ = run();
   } catch (const StageError& error) {
@@ -222,6 +223,7 @@ void DirectFlow::set_field(FieldId field, const FieldValue& value) {
   if (port && now.l4() == L4::sctp && now.fragment()) {
     throw Unrewritable{};
   }
+  set_.insert(field);
   reference::set(frame_, headers_, field, value);
   parse_again();
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The flow that just does it: reads come from the packet's bytes, rewrites change them at once.
 
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -76,6 +77,7 @@ class DirectFlow final : public Flow {
   Key key() override;
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
+  bool was_set(FieldId field) override { return set_.contains(field); }
   void close(const char* by) override { closed_by_ = by; }
   std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
@@ -116,6 +118,7 @@ class DirectFlow final : public Flow {
   bool decapsulated_ = false;
   std::uint8_t stage_ = 0;
 
+  std::set<FieldId> set_;
   std::uint64_t stages_ = 0;
   std::vector<Effect> effects_;
   Verdict verdict_{};
