@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <weir/flow/connection.h>
 #include <weir/flow/encapsulation.h>
 #include <weir/flow/maybe.h>
 #include <weir/flow/predicate.h>
@@ -170,7 +171,7 @@ class Flow {
   Learned learn(Table<K, V>& table, const std::type_identity_t<K>& key, const std::type_identity_t<V>& value) {
     const auto learned = dry_ ? table.would_learn(key, value) : table.learn(key, value, now());
     if (learned.outcome == Learned::added || learned.outcome == Learned::moved) {
-      took_effect();
+      not_cacheable("state was learned by this packet");
     }
     depend(learned.dependency);
     if (observer_ != nullptr) [[unlikely]] {
@@ -178,6 +179,10 @@ class Flow {
     }
     return learned.outcome;
   }
+
+  /// The connection that the packet belongs to, or may begin. Consults all that tells connections apart; a rule for
+  /// each. What the packet is depends on what was seen of the connection until now, and changes with it.
+  Connection connection(ConnectionZone zone = ConnectionZone::by_link());
 
   // ---- Conditions of each packet ----
 
@@ -255,8 +260,15 @@ class Flow {
   virtual void set_field(FieldId field, const FieldValue& value) = 0;
   virtual void depend(const KeyedDependency& dependency) = 0;
   virtual void depend(const RegionDependency& dependency) = 0;
-  /// State was changed by this decision: the next packet of the flow will not find it as this one did.
-  virtual void took_effect() = 0;
+  /// The decision is for this packet only: the next of the flow may not find what this one found.
+  virtual void not_cacheable(std::string_view why) = 0;
+  /// What the packet has beside its key.
+  virtual const TransportFacts& transport() = 0;
+  /// The port that it came in by, without noting that it was looked at.
+  virtual PortId arrived_by() = 0;
+  /// The action.
+  virtual void track(const Track& track) = 0;
+  virtual bool test_sctp_data() = 0;
   /// The flow hash of the packet as it was at the start of its pass; consults what it is made of.
   virtual std::uint64_t hash() = 0;
   /// No field may be read from here on.
@@ -273,6 +285,8 @@ class Flow {
   bool dry_ = false;  ///< nothing is learned: it is only said what would be
 
  private:
+  friend class Connection;
+
   template <class V>
   const V* keep(const V& value) {
     static_assert(alignof(V) <= 16);

@@ -5,6 +5,7 @@
 
 #include <weir/packet/ethernet.h>
 #include <weir/packet/flow_hash.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -48,6 +49,7 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   ttl_taken_ = 0;
   ttl_set_ = false;
   facts_ = facts;
+  transport_read_ = false;
   encapsulated_ = false;
   closed_by_ = nullptr;
   decapsulated_ = false;
@@ -283,6 +285,37 @@ std::uint64_t TracedFlow::hash() {
 bool TracedFlow::test_flags(Flags flags) {
   const bool holds = (original_.tcp_flags & flags.mask) == flags.wanted;
   return guard(GuardKind::flags, std::uint32_t{flags.mask} << 8U | flags.wanted, holds);
+}
+
+const TransportFacts& TracedFlow::transport() {
+  require_open("a look at the connection");
+  if (facts_.packet == nullptr) {
+    throw StageError{"a look at the connection where there is no packet"};
+  }
+  if (!transport_read_) {
+    const Packet& packet = *facts_.packet;
+    transport_ = read_transport({.frame = {packet.data, packet.head()},
+                                 .layout = packet.layout,
+                                 .l3 = packet.l3,
+                                 .l4 = packet.l4,
+                                 .frame_bytes = packet.length,
+                                 .segments = packet.offload.gso_size != 0});
+    transport_read_ = true;
+  }
+  return transport_;
+}
+
+// First of all actions: what others do to the packet must not matter.
+void TracedFlow::track(const Track& track) {
+  const Action action = action_of(track);
+  rule_.actions.insert(rule_.actions.begin(), action);
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->acted(action);
+  }
+}
+
+bool TracedFlow::test_sctp_data() {
+  return guard(GuardKind::sctp_data, 0, transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk));
 }
 
 bool TracedFlow::decrement_ttl() {

@@ -5,6 +5,7 @@
 
 #include <weir/packet/edit.h>
 #include <weir/packet/pull_up.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -18,7 +19,7 @@ constexpr DropReason not_tried{"not_tried",
 
 Rule without_effects(Rule rule, State& state) {
   std::erase_if(rule.actions, [](const Action& action) {
-    return action.kind == ActionKind::count || action.kind == ActionKind::meter;
+    return action.kind == ActionKind::track || action.kind == ActionKind::count || action.kind == ActionKind::meter;
   });
   Action& last = rule.actions.back();
   if (last.kind == ActionKind::to_host || last.kind == ActionKind::resolve) {
@@ -224,6 +225,12 @@ bool CoreExecutor::guards_hold(const RuleBody& body, std::size_t i) const {
       case GuardKind::frame_fits:
         holds = frame_length(*wave_[place_[i]]) <= number;
         break;
+      case GuardKind::sctp_data: {
+        const Packet& packet = *wave_[place_[i]];
+        const std::size_t chunk = packet.l4 + sizeof(SctpHeader);
+        holds = chunk + 4 <= packet.head() && !sctp_chunk::opens_or_closes(packet.data[chunk]);
+        break;
+      }
       case GuardKind::flags:
         holds = (keys_[i].tcp_flags & number >> 8U) == (number & 0xffU);
         break;
@@ -277,7 +284,7 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
   context_.stats.misses.add();
   changed_ = true;
   const Packet& packet = *wave_[place_[i]];
-  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet)}, now);
+  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet), &packet}, now);
   const Rule& rule = flow_.rule();
   RuleIndex index = no_rule;
   if (caching_) {

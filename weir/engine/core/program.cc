@@ -151,6 +151,10 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
     }
     case ActionKind::decapsulate:
       return writer.put(Op::decapsulate);
+    case ActionKind::track: {
+      const Track track = track_of(action);
+      return writer.put(Op::track, 0, &track, sizeof track);
+    }
     case ActionKind::count:
       return object(Op::count);
     case ActionKind::meter:

@@ -27,6 +27,7 @@ enum class Op : std::uint8_t {
   pop_vlan,
   encapsulate,  ///< operand: Tunnel
   decapsulate,
+  track,  ///< operand: Track
   count,  ///< operand: Counter*
   meter,  ///< operand: Meter*
   mirror,

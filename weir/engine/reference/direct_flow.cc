@@ -6,6 +6,7 @@
 #include <weir/engine/reference/flow_hash.h>
 #include <weir/engine/reference/rewrite.h>
 #include <weir/engine/reference/tunnel.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -23,6 +24,12 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
   headers_ = reference::parse(frame_);
   arrived_ = headers_.layout;
   hash_ = reference::flow_hash(frame_, headers_, state_.seed());
+  transport_ = read_transport({.frame = frame_.bytes,
+                               .layout = arrived_,
+                               .l3 = headers_.l3,
+                               .l4 = headers_.l4,
+                               .frame_bytes = frame_.length(),
+                               .segments = frame_.offload.gso_size != 0});
   closed_by_ = nullptr;
   decapsulated_ = false;
   stage_ = frame_.stage;
@@ -118,6 +125,19 @@ std::uint64_t DirectFlow::hash() {
 }
 
 bool DirectFlow::test_flags(Flags flags) { return (frame_.bytes[headers_.l4 + 13] & flags.mask) == flags.wanted; }
+
+const TransportFacts& DirectFlow::transport() {
+  require_open("a look at the connection");
+  return transport_;
+}
+
+// First of all effects: what others do to the packet must not matter.
+void DirectFlow::track(const Track& track) {
+  const TcpSegment segment{transport_.sequence, transport_.acknowledgment, transport_.payload, transport_.window};
+  effects_.insert(effects_.begin(), Tracked{track, segment});
+}
+
+bool DirectFlow::test_sctp_data() { return transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk); }
 
 bool DirectFlow::decrement_ttl() {
   if (!layout().ip()) {
