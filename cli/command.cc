@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weir/control/control_socket.h>
+#include <weir/service/firewall/firewall.h>
 #include <weir/service/router/router.h>
 
 namespace weir::cli {
@@ -60,6 +61,7 @@ ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
   registry.add(router());
+  registry.add(firewall());
   return registry;
 }
 

@@ -21,9 +21,9 @@ struct PortRange {
 /// How a connection is to be translated: its packets get these, and those of answers the originals. What is absent
 /// stays. Given when the connection begins, and kept until it ends.
 struct Translation {
-  Maybe<IpAddress> src;         ///< source NAT; of the packet's own family
-  PortRange src_ports;          ///< that it may use; its own is kept if it is free and in the range
-  Maybe<IpAddress> dst;         ///< destination NAT
+  Maybe<IpAddress> src;  ///< source NAT; of the packet's own family
+  PortRange src_ports;   ///< that it may use; its own is kept if it is free and in the range
+  Maybe<IpAddress> dst;  ///< destination NAT
   Maybe<std::uint16_t> dst_port;
 };
 
@@ -45,13 +45,13 @@ class Connection {
   [[nodiscard]] PortId ingress() const;
 
   /// The packet is accepted: it begins the connection, or is taken in by it. Without this a packet leaves no trace; so
-  /// that a stage calls it when it knows that it will not drop the packet. Once the packet has been rewritten, or is in a
-  /// tunnel, it is still the packet that came that counts.
+  /// that a stage calls it when it knows that it will not drop the packet. Once the packet has been rewritten, or is in
+  /// a tunnel, it is still the packet that came that counts.
   Committed commit();
   /// The same; a connection that begins is translated. See `translate`.
   Committed commit(const Translation& translation);
-  /// Rewrites the packet as the connection's translation, if it has one, wants it: forth, back, or in the header that an
-  /// ICMP error quotes. After `commit`.
+  /// Rewrites the packet as the connection's translation, if it has one, wants it: forth, back, or in the header that
+  /// an ICMP error quotes. After `commit`.
   void translate();
 
  private:

@@ -66,8 +66,8 @@ struct Track {
   std::uint8_t side;     ///< that sent the packet; 0: the initiator
   bool tcp;
 
-  /// Whether there is still something to do. A connection that goes takes its rules along, so that this fails only for a
-  /// worker that was between the check of a rule's validity and its actions.
+  /// Whether there is still something to do. A connection that goes takes its rules along, so that this fails only for
+  /// a worker that was between the check of a rule's validity and its actions.
   [[nodiscard]] bool holds() const { return entry->serial.load(std::memory_order_acquire) == serial; }
   void use(Nanoseconds now) const { entry->last_used.store(now, std::memory_order_relaxed); }
 };

@@ -507,8 +507,8 @@ Connections::View Connections::view_of(const ConnectionEntry& entry) {
                                  : is_sctp(entry.original) ? name_of(entry.sctp.state())
                                  : entry.replied           ? "replied"
                                                            : "new";
-  return {entry.original, entry.reply,   state,
-          entry.ingress,  entry.last_used.load(std::memory_order_relaxed), entry.translated};
+  return {entry.original,  entry.reply, state, entry.ingress, entry.last_used.load(std::memory_order_relaxed),
+          entry.translated};
 }
 
 template <class Visit>

@@ -5,8 +5,8 @@
 // the list of rules that depend on it. Both directions of a conversation hash alike, so that they meet in one stripe,
 // and as the flow hash is symmetric too, on one worker. Nothing hangs on that: any worker may meet any connection.
 //
-// Each entry has a lock for its state; taken within that of a stripe. The entries' places, timers and the order in which
-// they may be given up belong to shards by hash, whose locks are never held together with others.
+// Each entry has a lock for its state; taken within that of a stripe. The entries' places, timers and the order in
+// which they may be given up belong to shards by hash, whose locks are never held together with others.
 
 #include <array>
 #include <atomic>
@@ -97,7 +97,8 @@ class Connections final : public TableBase {
   };
   /// Calls visit(View) for each; those that come or go meanwhile may be seen or not.
   void for_each(const std::function<void(const View&)>& visit) const;
-  /// Ends those that `which` picks: their rules are cleared, and their next packets begin anew or are invalid. How many.
+  /// Ends those that `which` picks: their rules are cleared, and their next packets begin anew or are invalid. How
+  /// many.
   std::size_t end(const std::function<bool(const View&)>& which);
 
   /// Connections given up for others that were begun later.

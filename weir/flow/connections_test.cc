@@ -13,11 +13,7 @@ namespace {
 constexpr Nanoseconds second = ConnectionTimeouts::second;
 
 TransportFacts tcp(std::uint8_t flags, std::uint32_t sequence, std::uint32_t acknowledgment) {
-  return {.whole = true,
-          .sequence = sequence,
-          .acknowledgment = acknowledgment,
-          .window = 10'000,
-          .flags = flags};
+  return {.whole = true, .sequence = sequence, .acknowledgment = acknowledgment, .window = 10'000, .flags = flags};
 }
 const TransportFacts syn = tcp(tcp_flag::syn, 999, 0);
 const TransportFacts syn_ack = tcp(tcp_flag::syn | tcp_flag::ack, 4999, 1000);
@@ -118,31 +114,27 @@ TEST_F(ConnectionsTest, TimeoutsByState) {
   const ConnectionTimeouts t;
   const std::vector<Case> cases = {
       {"tcp opening", ip_protocol::tcp, [](auto& test, auto& at) { test.begin(at); }, t.tcp_opening},
-      {"tcp half open",
-       ip_protocol::tcp,
+      {"tcp half open", ip_protocol::tcp,
        [](auto& test, auto& at) {
          test.begin(at);
          test.note(at.mirrored(), syn_ack);
        },
        t.tcp_opening},
       {"tcp established", ip_protocol::tcp, [](auto& test, auto& at) { test.establish(at); }, t.tcp_established},
-      {"tcp closing",
-       ip_protocol::tcp,
+      {"tcp closing", ip_protocol::tcp,
        [](auto& test, auto& at) {
          test.establish(at);
          test.note(at, tcp(tcp_flag::fin | tcp_flag::ack, 1000, 5000));
        },
        t.tcp_closing},
-      {"tcp reset",
-       ip_protocol::tcp,
+      {"tcp reset", ip_protocol::tcp,
        [](auto& test, auto& at) {
          test.establish(at);
          test.note(at, tcp(tcp_flag::rst, 1000, 0));
        },
        t.tcp_closed},
       {"udp", ip_protocol::udp, [](auto& test, auto& at) { test.begin(at, datagram); }, t.udp_new},
-      {"udp answered",
-       ip_protocol::udp,
+      {"udp answered", ip_protocol::udp,
        [](auto& test, auto& at) {
          test.begin(at, datagram);
          test.note(at.mirrored(), datagram);

@@ -28,7 +28,7 @@ SctpConversation::Judgement SctpConversation::judge(const TransportFacts& packet
       return state_ == SctpState::closed ? Judgement::reopens : Judgement::noted;
     case sctp_chunk::init_ack:
       return side == 1 && packet.verification_tag == expected && packet.initiate_tag != 0 ? Judgement::noted
-                                                                                           : Judgement::invalid;
+                                                                                          : Judgement::invalid;
     case sctp_chunk::abort:
     case sctp_chunk::shutdown_complete:
       // With the T bit its sender has none of the association, and returns the tag that it was sent (section 8.5.1).
@@ -41,7 +41,7 @@ SctpConversation::Judgement SctpConversation::judge(const TransportFacts& packet
         return Judgement::invalid;
       }
       return state_ == SctpState::established && !sctp_chunk::opens_or_closes(packet.chunk) ? Judgement::plain
-                                                                                             : Judgement::noted;
+                                                                                            : Judgement::noted;
   }
 }
 

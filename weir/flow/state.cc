@@ -93,8 +93,8 @@ Neighbours& State::neighbours() {
 
 Connections& State::connections() {
   std::call_once(connections_made_, [this] {
-    connections_ = &keep(tables_, std::make_unique<Connections>(seed_, connection_limit_,
-                                                                [this](Nanoseconds at) { schedule(at); }));
+    connections_ = &keep(
+        tables_, std::make_unique<Connections>(seed_, connection_limit_, [this](Nanoseconds at) { schedule(at); }));
     has_connections_.store(true, std::memory_order_release);
   });
   return *connections_;

@@ -119,7 +119,8 @@ TcpConversation::Judgement TcpConversation::judge_reset(const TransportFacts& se
     valid = segment.sequence == load(numbers_[side].end) || segment.sequence == me.first;
   } else {
     const std::uint32_t from = load(numbers_[1 - side].acknowledged);
-    const std::uint32_t to = after(load(numbers_[side].limit), load(numbers_[side].end)) ? load(numbers_[side].limit) : load(numbers_[side].end);
+    const std::uint32_t to = after(load(numbers_[side].limit), load(numbers_[side].end)) ? load(numbers_[side].limit)
+                                                                                         : load(numbers_[side].end);
     valid = segment.sequence - from <= to - from;
   }
   return valid ? Judgement::noted : Judgement::invalid;
@@ -128,7 +129,8 @@ TcpConversation::Judgement TcpConversation::judge_reset(const TransportFacts& se
 // One that the other side obeys at once. For any other in the window it asks its peer first (RFC 5961, section 3.2),
 // and the connection goes on if that did not send it.
 bool TcpConversation::exact_reset(const TransportFacts& segment, unsigned side) const {
-  return opening() || segment.sequence == load(numbers_[1 - side].acknowledged) || segment.sequence == load(numbers_[side].end);
+  return opening() || segment.sequence == load(numbers_[1 - side].acknowledged) ||
+         segment.sequence == load(numbers_[side].end);
 }
 
 void TcpConversation::note_syn(const TransportFacts& segment, unsigned side) {

@@ -67,10 +67,8 @@ const std::vector<Story> stories = {
       answer,
       third}},
     {"the third segment acknowledges what was not sent", {answer, {0, A, 1000, 5001, 0, invalid, syn_received}}},
-    {"the third segment is lost, and data completes the opening",
-     {answer, {0, A, 1000, 5000, 10, noted, established}}},
-    {"a retransmitted answer",
-     {answer, answer, third, {1, S | A, 4999, 1000, 0, noted, established}}},
+    {"the third segment is lost, and data completes the opening", {answer, {0, A, 1000, 5000, 10, noted, established}}},
+    {"a retransmitted answer", {answer, answer, third, {1, S | A, 4999, 1000, 0, noted, established}}},
     {"simultaneous opening",
      {{1, S, 4999, 0, 0, noted, syn_sent},
       {0, S | A, 999, 5000, 0, noted, syn_received},
@@ -177,10 +175,10 @@ TEST(TcpConversation, SegmentsOutOfTheWindowMoveNothing) {
     return std::pair(resets(tcp, 0, 1500) && resets(tcp, 0, 17'500), resets(tcp, 0, 17'501) || resets(tcp, 0, 1499));
   };
   ASSERT_EQ(edges(), std::pair(true, false));
-  tcp.advance({5000, 1501, 0, 60'000}, 1);            // acknowledges what was not sent
-  tcp.advance({5000 + 100'000, 1500, 0, 60'000}, 1);  // beyond the client's window
-  tcp.advance({17'501, 5000, 100, 1000}, 0);          // beyond the server's
-  tcp.advance({1000U - 100'000, 5000, 0, 1000}, 0);   // long before
+  tcp.advance({5000, 1501, 0, 60'000}, 1);             // acknowledges what was not sent
+  tcp.advance({5000 + 100'000, 1500, 0, 60'000}, 1);   // beyond the client's window
+  tcp.advance({17'501, 5000, 100, 1000}, 0);           // beyond the server's
+  tcp.advance({1000U - 100'000, 5000, 0, 1000}, 0);    // long before
   tcp.advance({5000, 1500U - 200'000, 0, 60'000}, 1);  // acknowledges what is long past
   EXPECT_EQ(edges(), std::pair(true, false));
 }

@@ -106,8 +106,7 @@ bool find_quoted_l4(Bytes frame, QuotedPacket& quoted) {
   std::uint8_t next = ip->next_header;
   std::size_t at = quoted.l3 + sizeof(Ipv6Header);
   for (unsigned headers = 0; headers < 8; ++headers) {
-    if (next == ipv6_extension::hop_by_hop || next == ipv6_extension::routing ||
-        next == ipv6_extension::destination) {
+    if (next == ipv6_extension::hop_by_hop || next == ipv6_extension::routing || next == ipv6_extension::destination) {
       if (at + 2 > frame.size()) {
         return false;
       }
@@ -151,8 +150,7 @@ void read_quote(const TransportPlace& place, TransportFacts& facts) {
   }
   const std::uint32_t l4_length = l4_bytes(place);
   quoted.bytes = static_cast<std::uint16_t>(l4_length > 8 ? l4_length - 8 : 0);
-  if (!find_quoted_l4(frame, quoted) || quoted.l4 + 8U > frame.size() ||
-      quoted.l4 - quoted.l3 + 8U > quoted.bytes) {
+  if (!find_quoted_l4(frame, quoted) || quoted.l4 + 8U > frame.size() || quoted.l4 - quoted.l3 + 8U > quoted.bytes) {
     return;
   }
   const std::uint8_t* l4 = frame.data() + quoted.l4;

@@ -51,7 +51,7 @@ struct TransportFacts {
 struct TransportPlace {
   std::span<const std::uint8_t> frame;  ///< its first bytes: all headers lie in them
   Layout layout;
-  std::size_t l3 = 0, l4 = 0;    ///< offsets
+  std::size_t l3 = 0, l4 = 0;     ///< offsets
   std::uint32_t frame_bytes = 0;  ///< of the whole frame
   bool segments = false;          ///< it awaits segmentation: IP's length field does not count
 };

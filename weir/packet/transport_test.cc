@@ -28,11 +28,8 @@ TransportFacts facts_of(const Bytes& bytes, std::size_t kept = ~std::size_t{0}) 
   packet.length = packet.segment;
   Key key;
   parse(packet, key);
-  return read_transport({.frame = copy,
-                         .layout = packet.layout,
-                         .l3 = packet.l3,
-                         .l4 = packet.l4,
-                         .frame_bytes = packet.length});
+  return read_transport(
+      {.frame = copy, .layout = packet.layout, .l3 = packet.l3, .l4 = packet.l4, .frame_bytes = packet.length});
 }
 
 PacketBuilder v4() { return PacketBuilder().ipv4("10.0.0.1", "10.0.0.2"); }
@@ -66,8 +63,8 @@ TEST(Transport, WindowScale) {
       {{1, 3, 3, 7}, true, 7},
       {{2, 4, 5, 0xb4, 1, 3, 3, 7}, true, 7},
       {{3, 3, 15, 0}, true, 14},
-      {{0, 3, 3, 7}, false, 0},        // behind the end
-      {{3, 4, 7, 0}, false, 0},        // another length
+      {{0, 3, 3, 7}, false, 0},  // behind the end
+      {{3, 4, 7, 0}, false, 0},  // another length
       {{3, 3, 7, 3, 3, 9, 0, 0}, true, 9},
       {{2, 0, 3, 3, 7, 0, 0, 0}, false, 0},   // an option of no length
       {{2, 60, 3, 3, 7, 0, 0, 0}, false, 0},  // or beyond the header

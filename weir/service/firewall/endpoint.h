@@ -62,7 +62,11 @@ struct EndpointEntry {
   std::string port{};  ///< of the node, that it is behind; empty: it is elsewhere
   std::string place{};
 
-  bool operator==(const EndpointEntry&) const = default;
+  /// Wherever both stand.
+  bool operator==(const EndpointEntry& other) const {
+    return key == other.key && labels == other.labels && addresses == other.addresses && ports == other.ports &&
+           port == other.port;
+  }
 };
 
 /// Labels of namespaces, by name. Each also has `kubernetes.io/metadata.name`, as in Kubernetes.
