@@ -35,7 +35,7 @@ class Explainer {
   Result<End> end_of(const std::string& text) const {
     if (const auto address = IpAddress::parse(text)) {
       const PolicyModel::Endpoint* owner = model_.find(*address);
-      return End{owner == nullptr ? std::nullopt : drafted(owner->entry.key), *address};
+      return End{owner == nullptr ? std::nullopt : drafted(owner->entry->key), *address};
     }
     const std::size_t slash = text.find('/');
     const EndpointKey key = slash == std::string::npos ? EndpointKey{"default", text}
@@ -49,8 +49,8 @@ class Explainer {
       const std::vector<std::string_view> views(names.begin(), names.end());
       return error("'{}' is neither an endpoint nor an address{}", text, did_you_mean(key.to_string(), views));
     }
-    if (!end.endpoint->entry.addresses.empty()) {
-      end.address = end.endpoint->entry.addresses.front();
+    if (!end.endpoint->entry->addresses.empty()) {
+      end.address = end.endpoint->entry->addresses.front();
     }
     return end;
   }
@@ -72,7 +72,7 @@ class Explainer {
     const Traffic traffic{.peer = peer.address, .protocol = question_.protocol, .port = question_.port};
     const Decision decision = decide(direction, *endpoint.identity, *endpoint.policies, traffic,
                                      peer.endpoint ? peer.endpoint->identity.get() : nullptr);
-    Json json{{"endpoint", endpoint.entry.key.to_string()},
+    Json json{{"endpoint", endpoint.entry->key.to_string()},
               {"allowed", decision.allowed},
               {"why", why(direction, endpoint, decision)}};
     if (decision.policy != nullptr) {

@@ -47,7 +47,7 @@ class Firewall final : public Service {
   [[nodiscard]] Json state() const override {
     std::size_t here = 0;
     for (const auto& [key, endpoint] : model_.endpoints()) {
-      here += node_.find_port(endpoint.entry.port) ? 1 : 0;
+      here += node_.find_port(endpoint.entry->port) ? 1 : 0;
     }
     return {{"policies", model_.policies().size()}, {"endpoints", model_.endpoints().size()}, {"behind_ports", here}};
   }

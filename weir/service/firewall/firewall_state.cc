@@ -38,7 +38,7 @@ void FirewallState::record(const PolicyModel& model, const PolicyModel::Draft& d
   bool endpoints_differ = false;
   for (const auto& [key, after] : draft.endpoints) {
     const PolicyModel::Endpoint* before = model.find(key);
-    endpoints_differ = endpoints_differ || !after || before == nullptr || !(after->entry == before->entry) ||
+    endpoints_differ = endpoints_differ || !after || before == nullptr || after->entry != before->entry ||
                        after->identity != before->identity;
     if (!after) {
       plan->removed.push_back(key);
@@ -81,12 +81,12 @@ void FirewallState::record_addresses(const PolicyModel& model, const PolicyModel
   std::map<IpAddress, const EndpointSlot*> after;
   for (const auto& [key, endpoint] : draft.endpoints) {
     if (const PolicyModel::Endpoint* was = model.find(key)) {
-      for (const IpAddress& address : was->entry.addresses) {
+      for (const IpAddress& address : was->entry->addresses) {
         before[address] = used_.at(key);
       }
     }
     if (endpoint) {
-      for (const IpAddress& address : endpoint->entry.addresses) {
+      for (const IpAddress& address : endpoint->entry->addresses) {
         after[address] = slot_of(key, plan);
       }
     }
@@ -108,8 +108,8 @@ void FirewallState::record_ports(const PolicyModel& model, const PolicyModel::Dr
                                  std::span<const ServicePort> ports, Update& update) {
   std::unordered_map<std::string_view, const EndpointSlot*> behind;
   const auto note = [&](const PolicyModel::Endpoint& endpoint) {
-    if (!endpoint.entry.port.empty()) {
-      behind[endpoint.entry.port] = slot_of(endpoint.entry.key, *plan_);
+    if (!endpoint.entry->port.empty()) {
+      behind[endpoint.entry->port] = slot_of(endpoint.entry->key, *plan_);
     }
   };
   for (const auto& [key, endpoint] : model.endpoints()) {

@@ -60,15 +60,26 @@ Result<std::vector<std::string>> files(const Json& arguments) {
   return paths;
 }
 
-/// Those that a name may stand for.
+/// Those that a name may stand for: "x/web", "web", and with the kind before it.
 std::vector<PolicyKey> candidates(const std::string& name, const PolicyModel& model) {
   std::vector<PolicyKey> found;
-  for (const auto& [key, read] : model.policies()) {
-    const std::string full = key.to_string();
-    const bool is =
-        full == name || full.substr(full.find(' ') + 1) == name || (key.in_namespace == "default" && key.name == name);
-    if (is) {
-      found.push_back(key);
+  for (const PolicyKind kind : {PolicyKind::admin, PolicyKind::network, PolicyKind::baseline}) {
+    std::string rest = name;
+    if (const std::size_t space = name.find(' '); space != std::string::npos) {
+      if (name.substr(0, space) != kind_name(kind)) {
+        continue;
+      }
+      rest = name.substr(space + 1);
+    }
+    PolicyKey key{kind, "", rest};
+    if (const std::size_t slash = rest.find('/'); slash != std::string::npos) {
+      key.in_namespace = rest.substr(0, slash);
+      key.name = rest.substr(slash + 1);
+    } else if (kind == PolicyKind::network) {
+      key.in_namespace = "default";
+    }
+    if (model.policies().contains(key)) {
+      found.push_back(std::move(key));
     }
   }
   return found;
@@ -224,11 +235,11 @@ Json policies_json(const PolicyModel& model) {
 Json endpoints_json(const PolicyModel& model) {
   Json endpoints = Json::array();
   for (const auto& [key, endpoint] : model.endpoints()) {
-    Json json{{"name", key.to_string()}, {"port", endpoint.entry.port}, {"addresses", Json::array()}};
-    for (const IpAddress& address : endpoint.entry.addresses) {
+    Json json{{"name", key.to_string()}, {"port", endpoint.entry->port}, {"addresses", Json::array()}};
+    for (const IpAddress& address : endpoint.entry->addresses) {
       json["addresses"].push_back(address.to_string());
     }
-    json["labels"] = endpoint.entry.labels;
+    json["labels"] = endpoint.entry->labels;
     std::set<PolicyPtr> about;
     for (const auto& direction : endpoint.policies->all) {
       for (const auto& kind : direction) {

@@ -142,17 +142,19 @@ void PolicyModel::replace_endpoints(const Endpoints& wanted, Draft& draft, Lists
   for (const auto& [key, endpoint] : endpoints_) {
     draft.endpoints[key] = std::nullopt;
   }
-  for (const EndpointEntry& entry : wanted.entries) {
-    IdentityPtr identity = identity_of(entry, wanted.namespaces, names_);
-    const Endpoint* before = find(entry.key);
+  for (const EndpointEntry& wish : wanted.entries) {
+    IdentityPtr identity = identity_of(wish, wanted.namespaces, names_);
+    const Endpoint* before = find(wish.key);
+    const auto entry =
+        before != nullptr && *before->entry == wish ? before->entry : std::make_shared<const EndpointEntry>(wish);
     if (before != nullptr && *before->identity == *identity) {
-      draft.endpoints[entry.key] = Endpoint{entry, before->identity, before->policies};
+      draft.endpoints[wish.key] = Endpoint{entry, before->identity, before->policies};
     } else {
       PolicyListPtr policies = lists.share(list_for(*identity, draft));
       if (before != nullptr && before->policies->all == policies->all) {
         policies = before->policies;
       }
-      draft.endpoints[entry.key] = Endpoint{entry, std::move(identity), std::move(policies)};
+      draft.endpoints[wish.key] = Endpoint{entry, std::move(identity), std::move(policies)};
     }
   }
 }
@@ -191,8 +193,8 @@ void PolicyModel::commit(Draft draft) {
   }
   // All that go first: another may have the address now.
   for (const auto& [key, after] : draft.endpoints) {
-    if (const Endpoint* before = find(key)) {
-      for (const IpAddress& address : before->entry.addresses) {
+    if (const Endpoint* before = find(key); before != nullptr && !(after && after->entry == before->entry)) {
+      for (const IpAddress& address : before->entry->addresses) {
         by_address_.erase(address);
       }
     }
@@ -202,10 +204,13 @@ void PolicyModel::commit(Draft draft) {
       endpoints_.erase(key);
       continue;
     }
-    for (const IpAddress& address : after->entry.addresses) {
-      by_address_[address] = key;
+    Endpoint& endpoint = endpoints_[key];
+    if (endpoint.entry != after->entry) {
+      for (const IpAddress& address : after->entry->addresses) {
+        by_address_[address] = key;
+      }
     }
-    endpoints_.insert_or_assign(key, std::move(*after));
+    endpoint = std::move(*after);
   }
 }
 

@@ -19,7 +19,7 @@ namespace weir {
 class PolicyModel {
  public:
   struct Endpoint {
-    EndpointEntry entry;
+    std::shared_ptr<const EndpointEntry> entry;  ///< the same object while it says the same
     IdentityPtr identity;
     PolicyListPtr policies;
   };

@@ -352,7 +352,7 @@ TEST(PolicyModel, AnAddressMayMoveToAnotherEndpoint) {
   std::swap(cluster.world().pods[0].address, cluster.world().pods[8].address);
   EXPECT_EQ(touched(cluster.relabel()), (std::vector<std::string>{"x/a", "z/c"}));
   EXPECT_EQ(cluster.differences(), "");
-  EXPECT_EQ(cluster.model().find(*IpAddress::parse("10.0.1.1"))->entry.key.to_string(), "z/c");
+  EXPECT_EQ(cluster.model().find(*IpAddress::parse("10.0.1.1"))->entry->key.to_string(), "z/c");
 }
 
 TEST(Decide, Ipv6BlocksAndWhoDecided) {
