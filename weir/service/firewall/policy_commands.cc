@@ -177,7 +177,9 @@ Result<ExplainArguments> read_explain(const Json& arguments) {
 Json changes_json(const PolicyModel& model, const PolicyModel::Draft& draft) {
   Json changes = Json::array();
   const auto rules = [](const Policy& policy) {
-    return fmt::format("{} rules for ingress, {} for egress", policy.rules[0].size(), policy.rules[1].size());
+    const std::size_t in = policy.rules_of(Direction::ingress).size();
+    const std::size_t out = policy.rules_of(Direction::egress).size();
+    return fmt::format("{} {} for ingress, {} for egress", in, in == 1 ? "rule" : "rules", out);
   };
   for (const PolicyPtr& policy : draft.fresh) {
     const bool there = model.policies().contains(policy->key);
