@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",      "below",    "equals",   "multicast", "inside", "has",           "flags",       "ingress",
-    "table",     "prefix",   "classify", "version",   "learn",  "decrement_ttl", "fits",        "set",
-    "push_vlan", "pop_vlan", "count",    "meter",     "mirror", "every_packet",  "encapsulate", "decapsulate",
-    "neighbour", "pick",     "output",   "flood",     "select", "select_hops",   "drop",        "reject",
-    "next",      "to",       "to_host",  "resolve",
+    "read",        "below",     "equals",   "multicast", "inside",  "has",    "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",  "version", "learn",  "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",     "meter",   "mirror", "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "connection", "output",    "flood",   "select", "select_hops",   "drop",
+    "reject",      "next",      "to",       "to_host",   "resolve",
 };
 
 struct Number {
@@ -170,9 +170,40 @@ Vxlan tunnel(std::uint32_t number) {
   return vxlan;
 }
 
+// Looks the packet's connection up, judges it, takes the packet in or not, translates it or not.
+bool converse(Flow& flow, const Classifier<std::uint32_t>& policies, std::uint32_t n) {
+  Connection connection = flow.connection((n & 2U) != 0   ? ConnectionZone::shared(static_cast<std::uint16_t>(n & 4U))
+                                          : (n & 4U) != 0 ? ConnectionZone::of_port(PortId{7})
+                                                          : ConnectionZone::by_link());
+  if (connection.invalid() || n % 8 == 7) {
+    return connection.invalid();
+  }
+  bool yes = connection.is_new();
+  if (n % 5 == 1) {
+    const std::uint32_t* found = flow.match(policies, connection);
+    yes = found != nullptr && (*found & 1U) != 0;
+  }
+  if (n % 3 == 0) {
+    const bool v6 = connection.initiator().src.v6;
+    Translation translation;
+    translation.src = *IpAddress::parse(v6 ? "2001:db8:9::1" : "203.0.113.1");
+    translation.src_ports = {1024, static_cast<std::uint16_t>(1023 + n)};
+    if ((n & 8U) != 0) {
+      translation.dst = *IpAddress::parse(v6 ? "2001:db8:1::1" : "10.0.1.1");
+    }
+    yes = connection.commit(translation) == Committed::created;
+    connection.translate();
+  } else if (n % 3 == 1) {
+    yes = connection.commit() != Committed::noted;
+    connection.translate();
+  }
+  return yes != connection.reply();
+}
+
 }  // namespace
 
 World::World(State& s) : state(s) {
+  s.limit_connections(24);
   for (unsigned i = 0; i < kinds; ++i) {
     tables.push_back(&s.table<PairKey, std::uint32_t>(
         "table", {.capacity = i == 0 ? 6U : 64U, .idle = i == 0 ? Nanoseconds{0} : Nanoseconds{50'000'000}}));
@@ -199,12 +230,13 @@ namespace {
 
 // Steps that other steps follow, in the shares in which they are picked.
 constexpr std::array branching{
-    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,    Step::multicast,
-    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,   Step::table,
-    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify,  Step::version,
-    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,      Step::set,
-    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,     Step::meter,
-    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour, Step::pick,
+    Step::read,       Step::read,         Step::below,         Step::equals,        Step::equals,     Step::multicast,
+    Step::inside,     Step::has,          Step::has,           Step::flags,         Step::ingress,    Step::table,
+    Step::table,      Step::prefix,       Step::prefix,        Step::classify,      Step::classify,   Step::version,
+    Step::learn,      Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,       Step::set,
+    Step::set,        Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,      Step::meter,
+    Step::mirror,     Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour,  Step::pick,
+    Step::connection, Step::connection,   Step::connection,    Step::connection,    Step::connection, Step::connection,
 };
 constexpr std::array final{
     Step::output,  Step::output,  Step::flood,   Step::select,  Step::select_hops, Step::drop,
@@ -233,11 +265,21 @@ std::uint32_t grow(Random& random, Program& program, unsigned stage, unsigned de
                                          FieldId::l4_dst_port, FieldId::vlan_id};
     node.field = settable[random.below(settable.size())];
   }
+  if (stage >= World::first_delivery && !random.one_in(16)) {
+    // Few programming errors.
+    node.step = node.step == Step::ingress                                         ? Step::egress
+                : node.step == Step::encapsulate || node.step == Step::decapsulate ? Step::read
+                : node.step >= Step::output && node.step <= Step::select_hops      ? Step::next
+                : node.step == Step::to_host || node.step == Step::resolve         ? Step::to
+                                                                                   : node.step;
+    node.number &= ~4U;  // learn does not ask for the ingress port
+  }
   if (node.step == Step::to && stage + 1 >= World::stages) {
     node.step = Step::next;
   }
   if (node.step == Step::to) {
-    node.number = stage + 1 + random.below(World::stages - stage - 1);
+    const unsigned limit = stage < World::first_delivery && !random.one_in(12) ? World::first_delivery : World::stages;
+    node.number = stage + 1 < limit ? stage + 1 + random.below(limit - stage - 1) : stage + 1;
   }
   if (!end) {
     node.child[0] = grow(random, program, stage, depth - 1);
@@ -256,8 +298,12 @@ Program random_program(Random& random, unsigned stage) {
 }
 
 Verdict ProgramStage::decide(Flow& flow) const {
-  const Verdict verdict = run(flow);
-  if (verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
+  bool another_pass = false;
+  const Verdict verdict = run(flow, another_pass);
+  another_pass =
+      another_pass || verdict.kind == Verdict::Kind::flood || verdict.kind == Verdict::Kind::select ||
+      (verdict.kind == Verdict::Kind::output && world_.state.deliveries().stage(verdict.number) != Deliveries::nowhere);
+  if (!another_pass && verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
     if (const auto call = std::exchange(world_.when_decided, nullptr)) {
       call();
     }
@@ -265,7 +311,7 @@ Verdict ProgramStage::decide(Flow& flow) const {
   return verdict;
 }
 
-Verdict ProgramStage::run(Flow& flow) const {
+Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
   std::uint32_t at = 0;
   for (;;) {
     const ProgramNode& node = program_.nodes[at];
@@ -301,6 +347,9 @@ Verdict ProgramStage::run(Flow& flow) const {
         break;
       case Step::ingress:
         yes = flow.ingress().number < 1 + n % 3;
+        break;
+      case Step::egress:
+        yes = flow.egress().number < 1 + n % 3;
         break;
       case Step::table: {
         const Number a = read(flow, node.field);
@@ -371,6 +420,7 @@ Verdict ProgramStage::run(Flow& flow) const {
       case Step::decapsulate:
         if (n % 8 == 7 || flow.has(layers::vxlan)) {
           flow.decapsulate();
+          another_pass = true;
           return (n & 1U) != 0 ? flow.next() : flow.output(PortId{2});
         }
         break;
@@ -379,6 +429,9 @@ Verdict ProgramStage::run(Flow& flow) const {
         break;
       case Step::pick:
         yes = flow.pick(1 + n % 4) == 0;
+        break;
+      case Step::connection:
+        yes = converse(flow, *world_.classifiers[object], n);
         break;
       case Step::output:
         return flow.output(PortId{static_cast<std::uint16_t>(n % 6)});

@@ -26,7 +26,9 @@ struct World {
   explicit World(State& state);
 
   static constexpr unsigned kinds = 2;  ///< objects of each kind
-  static constexpr unsigned stages = 6;
+  static constexpr unsigned stages = 9;
+  /// From this one on, they are on delivery sides of ports, but may also be sent packets by those before.
+  static constexpr unsigned first_delivery = 6;
 
   State& state;
   std::vector<Table<PairKey, std::uint32_t>*> tables;
@@ -38,7 +40,8 @@ struct World {
   std::vector<Counter*> counters;
   std::vector<const void*> stage_addresses;  ///< FlowStage or PacketStage
   std::vector<bool> stage_is_flow;
-  /// Called once, when a program has reached a final verdict: a control update at the worst moment.
+  /// Called once, when a program has reached a final verdict: a control update at the worst moment. Not where delivery
+  /// may follow in another pass: whether the first is decided or not, the second must find the same state.
   mutable std::function<void()> when_decided;
 };
 
@@ -51,6 +54,7 @@ enum class Step : std::uint8_t {
   has,
   flags,
   ingress,
+  egress,
   table,
   prefix,
   classify,
@@ -69,6 +73,7 @@ enum class Step : std::uint8_t {
   decapsulate,
   neighbour,
   pick,
+  connection,
   output,
   flood,
   select,
@@ -105,7 +110,7 @@ class ProgramStage final : public FlowStage {
   [[nodiscard]] Verdict decide(Flow& flow) const override;
 
  private:
-  Verdict run(Flow& flow) const;
+  Verdict run(Flow& flow, bool& another_pass) const;
 
   const World& world_;
   const Program& program_;

@@ -45,7 +45,8 @@ Match random_match(Random& random) {
     match.with(eth::dst, MacAddress{{2, 0, 0, 0, 0, static_cast<std::uint8_t>(1 + random.below(4))}});
   }
   if (random.one_in(6)) {
-    match.with_ingress(PortId{static_cast<std::uint16_t>(random.below(3))});
+    const PortId port{static_cast<std::uint16_t>(random.below(3))};
+    random.one_in(2) ? match.with_ingress(port) : match.with_egress(port);
   }
   return match;
 }
@@ -112,6 +113,16 @@ void record(const Change& change, World& world, Update& update) {
       }
       break;
     }
+    case Change::What::delivery: {
+      // Mostly a delivery stage or none; a stage that is meant for what comes in makes programming errors there.
+      const std::uint32_t kind = random.below(8);
+      const std::uint32_t stage = kind < 2 ? Deliveries::nowhere
+                                  : kind == 2
+                                      ? random.below(World::stages)
+                                      : World::first_delivery + random.below(World::stages - World::first_delivery);
+      update.set_delivery(PortId{static_cast<std::uint16_t>(random.below(5))}, static_cast<std::uint8_t>(stage));
+      break;
+    }
   }
 }
 
@@ -119,8 +130,9 @@ Change random_change(Random& random) {
   static constexpr Change::What kinds[] = {
       Change::What::set_entry,  Change::What::set_entry,   Change::What::erase_entry, Change::What::set_route,
       Change::What::set_route,  Change::What::erase_route, Change::What::set_rule,    Change::What::set_rule,
-      Change::What::erase_rule, Change::What::set_version, Change::What::members,     Change::What::domain};
-  return {kinds[random.below(12)], random.below(2), random()};
+      Change::What::erase_rule, Change::What::set_version, Change::What::members,     Change::What::domain,
+      Change::What::delivery,   Change::What::delivery};
+  return {kinds[random.below(14)], random.below(2), random()};
 }
 
 }  // namespace

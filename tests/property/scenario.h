@@ -21,7 +21,8 @@ struct Change {
     erase_rule,
     set_version,
     members,
-    domain
+    domain,
+    delivery
   };
   What what;
   std::uint32_t object = 0;

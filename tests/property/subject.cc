@@ -9,8 +9,9 @@ namespace weir::property {
 
 namespace {
 
-// Stage 2 is the packet stage; the others run programs.
+// Stage 2 is a packet stage, and 7 one of delivery; the others run programs.
 constexpr unsigned packet_stage = 2;
+constexpr unsigned delivery_packet_stage = 7;
 
 }  // namespace
 
@@ -62,16 +63,22 @@ Subject::Subject(const SubjectOptions& options, std::vector<Program> programs)
       node.packet = &scrambler_;
       node.outputs = {3, 4};
       world_.stage_addresses.push_back(static_cast<const PacketStage*>(&scrambler_));
+    } else if (i == delivery_packet_stage) {
+      node.packet = &delivery_scrambler_;
+      node.outputs = {8, 8};
+      world_.stage_addresses.push_back(static_cast<const PacketStage*>(&delivery_scrambler_));
     } else {
       program_stages_.push_back(std::make_unique<ProgramStage>(world_, programs_[i]));
       node.flow = program_stages_.back().get();
-      node.outputs = {i + 1 < World::stages ? static_cast<std::uint8_t>(i + 1) : Pipeline::nowhere};
+      const bool last = i + 1 == World::first_delivery || i + 1 == World::stages;
+      node.outputs = {last ? Pipeline::nowhere : static_cast<std::uint8_t>(i + 1)};
       world_.stage_addresses.push_back(static_cast<const FlowStage*>(program_stages_.back().get()));
     }
-    world_.stage_is_flow.push_back(i != packet_stage);
+    world_.stage_is_flow.push_back(node.packet == nullptr);
     pipeline_.stages.push_back(std::move(node));
   }
   pipeline_.entry = {0, 0, 1, 2};
+  pipeline_.delivers = true;
   for (unsigned i = 0; i < ports; ++i) {
     port_table_.ports[i].up = i != 3;
     port_table_.ports[i].mac = {{2, 0, 0, 0, 7, static_cast<std::uint8_t>(i)}};

@@ -86,6 +86,7 @@ class Subject {
   std::vector<Program> programs_;
   std::vector<std::unique_ptr<ProgramStage>> program_stages_;
   Scrambler scrambler_;
+  Scrambler delivery_scrambler_;
   Pipeline pipeline_;
   PortTable port_table_;
   std::unique_ptr<FramePool> pool_;

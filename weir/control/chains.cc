@@ -1,6 +1,7 @@
 #include <weir/control/chains.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace weir {
 
@@ -24,6 +25,17 @@ Verdict ChainStage::decide(Flow& flow) const {
   return next->flow != nullptr ? flow.to(*next->flow) : flow.to(*next->packet);
 }
 
+// A port whose chain has none, by now, lets the packet go.
+Verdict DeliveryStage::decide(Flow& flow) const {
+  const ChainPlan& plan = flow.read(plan_);
+  const auto entry = plan.deliveries.find(plan.only ? *plan.only : flow.read(*ports_[flow.egress().number]));
+  if (entry == plan.deliveries.end() || !entry->second[place_]) {
+    return flow.next();
+  }
+  const StageRef& next = *entry->second[place_];
+  return next.flow != nullptr ? flow.to(*next.flow) : flow.to(*next.packet);
+}
+
 Chains::Chains(Node& node) : plan_(node.state().versioned<ChainPlan>("the chains", {})) {
   for (unsigned port = 0; port < max_ports; ++port) {
     ports_.push_back(&node.state().versioned<ChainId>("the chain of its port", 0));
@@ -38,6 +50,31 @@ void Chains::connect(Graph& graph, std::span<const NamedService> services) {
       graph.connect(*exit, graph.add<ChainStage>("behind " + services[i].name, plan_, ports_, i + 1));
     }
   }
+  const auto delivers = [](const NamedService& service) { return service.service->stages().delivery.has_value(); };
+  if (std::ranges::none_of(services, delivers)) {
+    return;
+  }
+  delivery_ = graph.deliver_at(graph.add<DeliveryStage>("delivery", plan_, ports_, 0U));
+  for (std::size_t i = 0; i < services.size(); ++i) {
+    if (const ServiceStages& stages = services[i].service->stages(); stages.delivery) {
+      graph.connect(stages.delivery_exit.value_or(*stages.delivery),
+                    graph.add<DeliveryStage>("delivery behind " + services[i].name, plan_, ports_, i + 1));
+    }
+  }
+}
+
+// From the end of the chain to its beginning.
+ChainPlan::Next Chains::delivery_of(const NodeFile& file, const NodeFile::ChainEntry& chain) const {
+  ChainPlan::Next next(services_.size() + 1);
+  std::size_t place = 0;
+  for (const std::size_t service : std::views::reverse(chain.services)) {
+    const std::size_t index = index_of(file.services[service].kind->name);
+    if (const auto& delivery = services_[index].service->stages().delivery) {
+      next[place] = delivery;
+      place = index + 1;
+    }
+  }
+  return next;
 }
 
 std::size_t Chains::index_of(std::string_view service) const {
@@ -67,6 +104,9 @@ void Chains::assign(const NodeFile& file, std::span<const ServicePort> ports, Up
       const auto before = std::ranges::find_if(now_.plan.chains, same);
       const ChainId id = before != now_.plan.chains.end() ? before->first : ++next_.last;
       known = next_.plan.chains.emplace(id, std::move(next)).first;
+      if (ChainPlan::Next delivery = delivery_of(file, chain); delivery[0]) {
+        next_.plan.deliveries.emplace(id, std::move(delivery));
+      }
     }
     ids.push_back(known->first);
   }
@@ -80,6 +120,7 @@ void Chains::assign(const NodeFile& file, std::span<const ServicePort> ports, Up
     // In between, both old and new chains are there: no port is without one.
     ChainPlan both = next_.plan;
     both.chains.insert(now_.plan.chains.begin(), now_.plan.chains.end());
+    both.deliveries.insert(now_.plan.deliveries.begin(), now_.plan.deliveries.end());
     both.only.reset();
     update.set(plan_, std::move(both));
   }
@@ -87,6 +128,12 @@ void Chains::assign(const NodeFile& file, std::span<const ServicePort> ports, Up
     const auto before = now_.ports.find(port);
     if (before == now_.ports.end() || before->second != chain) {
       update.set(*ports_[port.number], chain);
+    }
+  }
+  for (const ServicePort& port : ports) {
+    const bool delivers = port.options.role == PortRole::host && next_.plan.deliveries.contains(next_.ports[port.id]);
+    if (port.id.valid()) {  // else it is only looked at what would change
+      update.set_delivery(port.id, delivers ? delivery_ : Deliveries::nowhere);
     }
   }
   if (next_.plan != now_.plan) {

@@ -4,8 +4,9 @@ namespace weir {
 
 std::string_view name_of(ActionKind kind) {
   static constexpr std::string_view names[] = {
-      "set",    "decrement_ttl", "push_vlan", "pop_vlan", "encapsulate", "decapsulate", "track", "count",   "meter",
-      "mirror", "output",        "flood",     "select",   "reject",      "drop",        "enter", "to_host", "resolve",
+      "set",    "decrement_ttl", "push_vlan", "pop_vlan", "encapsulate", "decapsulate", "translate_quoted",
+      "track",  "count",         "meter",     "mirror",   "output",      "flood",       "select",
+      "reject", "drop",          "enter",     "to_host",  "resolve",
   };
   return names[static_cast<unsigned>(kind)];
 }

@@ -19,21 +19,23 @@ class Meter;
 enum class ActionKind : std::uint8_t {
   set,  ///< field, value
   decrement_ttl,
-  push_vlan,    ///< number: tag control; becomes the outer tag, type 0x8100
-  pop_vlan,     ///< takes the outer tag
-  encapsulate,  ///< number: index into Rule::tunnels
-  decapsulate,  ///< takes everything up to and with the VXLAN header
-  track,        ///< object: ConnectionEntry, with number and value: see track_of. Comes first
-  count,        ///< object: Counter
-  meter,        ///< object: Meter; ends with drop(metered) above the rate
-  mirror,       ///< number: port
+  push_vlan,         ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,          ///< takes the outer tag
+  encapsulate,       ///< number: index into Rule::tunnels
+  decapsulate,       ///< takes everything up to and with the VXLAN header
+  translate_quoted,  ///< number: index into Rule::quoted
+  track,             ///< object: ConnectionEntry, with number and value: see track_of. Comes first
+  count,             ///< object: Counter
+  meter,             ///< object: Meter; ends with drop(metered) above the rate
+  mirror,            ///< number: port
   // The last action of a rule is one of these.
-  output,   ///< number: port
-  flood,    ///< number: VLAN of the domain
-  select,   ///< object: Group
-  reject,   ///< number: IcmpError, mtu above bit 16; reason
-  drop,     ///< reason
-  enter,    ///< number: stage at which the packet is looked up again, or packet stage that gets it
+  output,  ///< number: port
+  flood,   ///< number: VLAN of the domain
+  select,  ///< object: Group
+  reject,  ///< number: IcmpError, mtu above bit 16; reason
+  drop,    ///< reason
+  enter,   ///< number: stage at which the packet is looked up again, or packet stage that gets it; above bit 16, on the
+           ///< delivery side of a port, Key::delivery_bit and the port's number
   to_host,  ///< the node itself takes the packet
   resolve,  ///< number: port; value: address. The packet waits until its Ethernet address is known
 };

@@ -5,6 +5,8 @@
 
 #include <weir/flow/connections.h>
 #include <weir/flow/maybe.h>
+#include <weir/flow/region.h>
+#include <weir/packet/key.h>
 
 namespace weir {
 
@@ -58,10 +60,17 @@ class Connection {
   friend class Flow;
   explicit Connection(Flow& flow) : flow_(flow) {}
 
+  // Puts what the first packet had where a key has it; whether that changed the key.
+  bool put_initiator(Key& key) const;
+  static constexpr std::uint8_t not_its_own = rewritten::src | rewritten::dst | rewritten::ports | rewritten::way;
+  // Without the bits that were the first packet's.
+  static Key without_initiator(Key mask);
+
   void look_up(ConnectionZone zone);
   [[nodiscard]] bool read_tuple(ConnectionZone zone, const TransportFacts& facts);
   void judge_error(const TransportFacts& facts);
   Committed begin(const ConnectionTuple& reply);
+  void translate_error(const ConnectionTuple& came, const ConnectionTuple& goes);
   [[nodiscard]] Maybe<ConnectionTuple> find_reply(const Translation& translation) const;
 
   Flow& flow_;

@@ -122,9 +122,13 @@ std::vector<std::string> describe_match(const Key& value, const Key& mask, Layou
   if (value.stage != 0 && mask.stage != 0) {
     phrases.push_back(fmt::format("at {}", names.stage(value.stage)));
   }
-  if (mask.ingress != 0) {
-    phrases.push_back(mask.ingress == 0xffff ? fmt::format("in by {}", names.port(value.ingress))
-                                             : fmt::format("ingress={:#x}/{:#x}", value.ingress, mask.ingress));
+  const bool delivery = (value.ingress & Key::delivery_bit) != 0;
+  const auto port = static_cast<std::uint16_t>(value.ingress & ~Key::delivery_bit);
+  const auto port_mask = static_cast<std::uint16_t>(mask.ingress & ~Key::delivery_bit);
+  if (port_mask == static_cast<std::uint16_t>(~Key::delivery_bit)) {
+    phrases.push_back(fmt::format("{} by {}", delivery ? "out" : "in", names.port(port)));
+  } else if (port_mask != 0) {
+    phrases.push_back(fmt::format("{}={:#x}/{:#x}", delivery ? "egress" : "ingress", port, port_mask));
   }
   if (mask.layout == 0xffff) {
     phrases.push_back(layout.to_string());
@@ -210,6 +214,8 @@ std::string describe(const Action& action, const Names& names) {
       return "encapsulate in VXLAN";
     case ActionKind::decapsulate:
       return "take off the headers up to VXLAN";
+    case ActionKind::translate_quoted:
+      return "translate the packet that it quotes";
     case ActionKind::track:
       return "note it in its connection";
     case ActionKind::count:
@@ -229,7 +235,10 @@ std::string describe(const Action& action, const Names& names) {
     case ActionKind::drop:
       return fmt::format("drop: {}", reason());
     case ActionKind::enter:
-      return fmt::format("go on at {}", names.stage(action.number));
+      return (action.number >> 16U) != 0
+                 ? fmt::format("go on at {}, on the way out by {}", names.stage(action.number & 0xffU),
+                               names.port(action.number >> 16U & ~std::uint32_t{Key::delivery_bit}))
+                 : fmt::format("go on at {}", names.stage(action.number));
     case ActionKind::to_host:
       return "give to the node itself";
     case ActionKind::resolve:

@@ -46,6 +46,10 @@ class Flow {
   /// The port that the packet came in by.
   virtual PortId ingress() = 0;
 
+  /// In a delivery stage: the port that the packet is about to leave by. Elsewhere a programming error, as `ingress` is
+  /// in a delivery stage: after a flood, the copies for one port share their rules whatever way they came in.
+  virtual PortId egress() = 0;
+
   /// The field's value, absent if the packet has no such field. After a `set`, the value set.
   template <class T>
   Maybe<T> operator[](Field<T> field) {
@@ -142,6 +146,25 @@ class Flow {
     return found.action;
   }
 
+  /// The same with the first packet of the connection in the place of this one, as far as ports, addresses and the
+  /// ingress port go: so that answers are judged as their initiator was. (A change of the rules clears decisions about
+  /// answers more widely than it must: what was compared is not what their packets show.)
+  template <class A>
+  const A* match(const Classifier<A>& classifier, const Connection& connection) {
+    const std::uint32_t generation = classifier.state_.generation();
+    Key first = key();
+    const bool turned = connection.put_initiator(first);
+    const auto found = classifier.lookup(first);
+    consult_key(turned ? Connection::without_initiator(found.consulted) : found.consulted);
+    const std::uint8_t unknown = turned ? Connection::not_its_own : 0;
+    depend({&classifier.state_, generation, static_cast<std::uint8_t>(rewritten_parts() | unknown)});
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->matched(classifier.name(), first, found.consulted,
+                         found.action != nullptr ? observer_->text_of(*found.action) : std::string());
+    }
+    return found.action;
+  }
+
   template <class T>
   const T& read(const Versioned<T>& versioned) {
     KeyedDependency dependency{&versioned.dependents_, 0};
@@ -218,9 +241,13 @@ class Flow {
 
   // ---- Verdicts ----
 
+  // In a delivery stage: next(), which behind the last one lets the packet leave, to(), drop() and reject().
+
   Verdict next() { return {Verdict::Kind::next}; }
   Verdict to(const FlowStage& stage);
   Verdict to(const PacketStage& stage);
+  /// Where the port has a delivery side, the packet passes that first, unless it was encapsulated. So do the packets of
+  /// `flood` and `select`; mirrored copies do not.
   Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
   /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
   Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }
@@ -269,6 +296,7 @@ class Flow {
   /// The action.
   virtual void track(const Track& track) = 0;
   virtual bool test_sctp_data() = 0;
+  virtual void translate_quoted(const QuotedTranslation& translation) = 0;
   /// The flow hash of the packet as it was at the start of its pass; consults what it is made of.
   virtual std::uint64_t hash() = 0;
   /// No field may be read from here on.

@@ -156,6 +156,12 @@ Match& Match::with(Layer layer) {
   return *this;
 }
 
+Match& Match::with_egress(PortId port) {
+  region_.value.ingress = static_cast<std::uint16_t>(Key::delivery_bit | port.number);
+  region_.mask.ingress = 0xffff;
+  return *this;
+}
+
 Match& Match::with_ingress(PortId port) {
   region_.value.ingress = port.number;
   region_.mask.ingress = 0xffff;

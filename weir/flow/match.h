@@ -34,6 +34,8 @@ class Match {
   /// One of ipv4, ipv6, arp, tcp, udp, sctp, icmp, icmpv6, ip, ports, fragment, vlan (exactly one tag), vxlan.
   Match& with(Layer layer);
   Match& with_ingress(PortId port);
+  /// In a delivery stage: packets that are about to leave by the port.
+  Match& with_egress(PortId port);
 
   [[nodiscard]] const KeyRegion& region() const { return region_; }
   [[nodiscard]] const Key& value() const { return region_.value; }

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include <weir/flow/delivery.h>
 #include <weir/flow/stage.h>
 
 namespace weir {
 
 struct Pipeline {
-  static constexpr std::uint8_t nowhere = 0xff;
+  static constexpr std::uint8_t nowhere = Deliveries::nowhere;
   /// Stages of one graph.
   static constexpr std::size_t stage_limit = 250;
 
@@ -24,6 +25,7 @@ struct Pipeline {
 
   std::vector<Node> stages;
   std::vector<std::uint8_t> entry;  ///< by port number: the stage its packets enter, or `nowhere`
+  bool delivers = false;            ///< ports may have a delivery side (Deliveries)
 
   [[nodiscard]] std::uint8_t entry_of(PortId port) const {
     return port.number < entry.size() ? entry[port.number] : nowhere;

@@ -30,7 +30,9 @@ inline constexpr std::uint8_t tos = 8;
 inline constexpr std::uint8_t src = 16;
 inline constexpr std::uint8_t dst = 32;
 inline constexpr std::uint8_t ports = 64;
-inline constexpr unsigned combinations = 128;
+/// The ingress port, in whose place delivery shows the egress port, and a connection's first packet its own.
+inline constexpr std::uint8_t way = 128;
+inline constexpr unsigned combinations = 256;
 
 /// The bits of a key that belong to the parts.
 const Key& bits(std::uint8_t parts);

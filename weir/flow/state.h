@@ -15,6 +15,7 @@
 #include <weir/flow/classifier.h>
 #include <weir/flow/connections.h>
 #include <weir/flow/counter.h>
+#include <weir/flow/delivery.h>
 #include <weir/flow/drop_reason.h>
 #include <weir/flow/group.h>
 #include <weir/flow/meter.h>
@@ -78,6 +79,9 @@ class State {
   [[nodiscard]] unsigned reasons() const;
 
   [[nodiscard]] const FloodDomains& flood_domains() const { return flood_.read(); }
+
+  /// Where delivery to each port begins.
+  [[nodiscard]] Deliveries& deliveries() { return deliveries_; }
 
   /// The rate of ICMP errors that the node sends: 1,000 a second, 100 at once.
   [[nodiscard]] Meter& icmp_errors() { return icmp_errors_; }
@@ -169,6 +173,7 @@ class State {
   Epochs& epochs_;
   std::uint64_t seed_;
   Published<FloodDomains> flood_;
+  Deliveries deliveries_;
   Meter icmp_errors_{"icmp_errors", 1'000, 100, false};
   std::once_flag neighbours_made_;
   std::unique_ptr<Neighbours> neighbours_;

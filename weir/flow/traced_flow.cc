@@ -29,6 +29,7 @@ std::uint8_t part_of(FieldId field) {
       return rewritten::ttl;
     case FieldId::l4_src_port:
     case FieldId::l4_dst_port:
+    case FieldId::icmp_id:
       return rewritten::ports;
     default:
       return rewritten::tags;
@@ -55,6 +56,10 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   decapsulated_ = false;
   trap_ = false;
   stage_ = key.stage;
+  egress_ = {};
+  if (pipeline_.delivers && (key.ingress & Key::delivery_bit) != 0) {
+    egress_.number = static_cast<std::uint16_t>(key.ingress & ~Key::delivery_bit);
+  }
   if (observer_ != nullptr) [[unlikely]] {
     observer_->begin(key);
   }
@@ -87,7 +92,7 @@ void TracedFlow::run() {
   for (unsigned hops = 0; hops < stage_hops_limit; ++hops) {
     const Pipeline::Node& node = pipeline_.stages[stage_];
     if (node.packet != nullptr) {
-      act({.kind = ActionKind::enter, .number = stage_});
+      act({.kind = ActionKind::enter, .number = enter_number(stage_)});
       return;
     }
     rule_.stages |= std::uint64_t{1} << std::min<unsigned>(stage_, 63);
@@ -100,8 +105,18 @@ void TracedFlow::run() {
       next = node.outputs.empty() ? Pipeline::nowhere : node.outputs[0];
     } else if (verdict.kind == Verdict::Kind::to) {
       next = verdict.number;
+    } else if (verdict.kind == Verdict::Kind::output && !egress_.valid()) {
+      next = begin_delivery(verdict.number);
+      if (next == Pipeline::nowhere) {
+        finish(verdict);
+        return;
+      }
     } else {
       finish(verdict);
+      return;
+    }
+    if (next == Pipeline::nowhere && egress_.valid()) {
+      act({.kind = ActionKind::output, .number = egress().number});
       return;
     }
     if (next == Pipeline::nowhere) {
@@ -109,7 +124,7 @@ void TracedFlow::run() {
       return;
     }
     if (decapsulated_) {
-      act({.kind = ActionKind::enter, .number = next});
+      act({.kind = ActionKind::enter, .number = enter_number(next)});
       return;
     }
     stage_ = static_cast<std::uint8_t>(next);
@@ -117,7 +132,31 @@ void TracedFlow::run() {
   finish({Verdict::Kind::drop, 0, drop::loop_limit});
 }
 
+// Of a decapsulated packet nothing is known: it is looked up where its delivery begins.
+std::uint8_t TracedFlow::begin_delivery(std::uint32_t port) {
+  if (!pipeline_.delivers || encapsulated_ || port >= max_ports) {
+    return Pipeline::nowhere;
+  }
+  const PortId to{static_cast<std::uint16_t>(port)};
+  const Deliveries::Entry entry = state_.deliveries().look_up(to);
+  depend(entry.dependency);
+  if (entry.stage != Pipeline::nowhere) {
+    egress_ = to;
+    current_.ingress = static_cast<std::uint16_t>(Key::delivery_bit | to.number);
+    rewritten_.ingress = 0xffff;
+    parts_ |= rewritten::way;
+  }
+  return entry.stage;
+}
+
+std::uint32_t TracedFlow::enter_number(std::uint32_t stage) {
+  return egress_.valid() ? stage | (std::uint32_t{Key::delivery_bit} | egress().number) << 16U : stage;
+}
+
 void TracedFlow::finish(const Verdict& verdict) {
+  if (verdict.kind != Verdict::Kind::drop && verdict.kind != Verdict::Kind::reject) {
+    require_no_delivery("output, flood, select, to_host or resolve");
+  }
   switch (verdict.kind) {
     case Verdict::Kind::output:
       return act({.kind = ActionKind::output, .number = verdict.number});
@@ -145,6 +184,7 @@ void TracedFlow::finish(const Verdict& verdict) {
 void TracedFlow::undo() {
   rule_.actions.clear();
   rule_.tunnels.clear();
+  rule_.quoted.clear();
 }
 
 // A decision that failed does nothing but drop.
@@ -159,12 +199,24 @@ void TracedFlow::set_match() {
   if (layout_consulted_) {
     rule_.mask.layout = 0xffff;
   }
+  if (pipeline_.delivers) {
+    rule_.mask.ingress |= Key::delivery_bit;
+  }
   rule_.value = original_ & rule_.mask;
 }
 
 PortId TracedFlow::ingress() {
+  require_no_delivery("ingress");
   consulted_.ingress = 0xffff;
   return PortId{original_.ingress};
+}
+
+PortId TracedFlow::egress() {
+  if (!egress_.valid()) {
+    throw StageError{"egress outside of a delivery stage; only there it is known"};
+  }
+  consulted_.ingress = static_cast<std::uint16_t>(consulted_.ingress | ~rewritten_.ingress);
+  return egress_;
 }
 
 Layout TracedFlow::layout() {
@@ -314,6 +366,13 @@ void TracedFlow::track(const Track& track) {
   }
 }
 
+void TracedFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  act({.kind = ActionKind::translate_quoted, .number = static_cast<std::uint32_t>(rule_.quoted.size())});
+  rule_.quoted.push_back(translation);
+}
+
 bool TracedFlow::test_sctp_data() {
   return guard(GuardKind::sctp_data, 0, transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk));
 }
@@ -428,6 +487,7 @@ void TracedFlow::pop_vlan() {
 }
 
 void TracedFlow::encapsulate(const Vxlan& vxlan) {
+  require_no_delivery("encapsulate");
   require_open("encapsulate");
   if (vxlan.src.v6 != vxlan.dst.v6 || vxlan.vni >= 1U << 24U) {
     throw StageError{"encapsulate with addresses of two families, or a VNI beyond 24 bits"};
@@ -446,6 +506,7 @@ void TracedFlow::encapsulate(const Vxlan& vxlan) {
 }
 
 void TracedFlow::decapsulate() {
+  require_no_delivery("decapsulate");
   require_open("decapsulate");
   const Layout now = layout();
   if (!now.vxlan()) {
@@ -454,6 +515,13 @@ void TracedFlow::decapsulate() {
   act({.kind = ActionKind::decapsulate});
   decapsulated_ = true;
   close("decapsulate");
+}
+
+void TracedFlow::require_no_delivery(const char* what) const {
+  if (egress_.valid()) {
+    throw StageError{fmt::format(
+        "{} in a delivery stage; there is egress, and the packet is passed on by next, dropped or rejected", what)};
+  }
 }
 
 void TracedFlow::require_open(const char* what) const {

@@ -29,6 +29,7 @@ class TracedFlow final : public Flow {
   void set_dry() { dry_ = true; }
 
   PortId ingress() override;
+  PortId egress() override;
   bool decrement_ttl() override;
   bool fits(std::uint32_t mtu) override;
   void push_vlan(std::uint16_t control) override;
@@ -55,9 +56,10 @@ class TracedFlow final : public Flow {
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
   void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }
   const TransportFacts& transport() override;
-  PortId arrived_by() override { return PortId{original_.ingress}; }
+  PortId arrived_by() override { return PortId{facts_.packet->ingress}; }
   void track(const Track& track) override;
   bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
   void close(const char* by) override { closed_by_ = by; }
   std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
@@ -72,6 +74,11 @@ class TracedFlow final : public Flow {
     }
   }
   void require_open(const char* what) const;
+  void require_no_delivery(const char* what) const;
+  /// The stage where delivery to the port begins, if it has one that this packet passes.
+  std::uint8_t begin_delivery(std::uint32_t port);
+  /// What tells an entered stage that it is on a delivery side.
+  [[nodiscard]] std::uint32_t enter_number(std::uint32_t stage);
   void require_plain_tags();
   bool guard(GuardKind kind, std::uint32_t number, bool holds);
   void run();
@@ -104,6 +111,7 @@ class TracedFlow final : public Flow {
   bool decapsulated_ = false;
   bool trap_ = false;
   std::uint8_t stage_ = 0;
+  PortId egress_;  // in delivery
 };
 
 }  // namespace weir

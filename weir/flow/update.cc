@@ -43,6 +43,16 @@ void Update::set_flood_ports(std::vector<PortId> ports) {
   });
 }
 
+void Update::set_delivery(PortId port, std::uint8_t stage) {
+  steps_.push_back([port, stage](Update& update) -> Result<> {
+    Deliveries& deliveries = update.state_->deliveries();
+    const std::uint8_t before = deliveries.stage(port.number);
+    update.report_.rules_cleared += deliveries.set(port, stage);
+    update.undo_.push_back([&deliveries, port, before] { deliveries.set(port, before); });
+    return {};
+  });
+}
+
 void Update::flood_to(PortId port) {
   steps_.push_back([port](Update& update) -> Result<> {
     State& state = *update.state_;
@@ -86,6 +96,7 @@ void Update::forget_now(State& state, PortId port) {
       group.members_.publish(Members(std::move(members), before));
     }
   });
+  report_.rules_cleared += state.deliveries().set(port, Deliveries::nowhere);
   FloodDomains domains = state.flood_.read();
   std::erase(domains.all, port);
   for (auto& [vlan, ports] : domains.by_vlan) {

@@ -133,6 +133,10 @@ class Update {
   /// The ports that a flood reaches where its VLAN has no list of its own.
   void set_flood_ports(std::vector<PortId> ports);
 
+  /// Delivery to the port begins at this stage of the graph (Graph::deliver_at); Deliveries::nowhere: it has no
+  /// delivery side. Nothing is touched if it is so already.
+  void set_delivery(PortId port, std::uint8_t stage);
+
   /// A flood reaches the port where its VLAN has no list of its own.
   void flood_to(PortId port);
   /// Tables, groups and flood domains name `port` no more: it is removed. Done after everything else, since it is not

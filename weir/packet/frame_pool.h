@@ -189,9 +189,10 @@ class PacketCache {
     packet.l4 = 0;
     packet.stage = 0;
     packet.tunnel = 0;
+    packet.waits = 0;
     packet.vlan = 0;
     packet.offload = {};
-    packet.waits = 0;
+    packet.egress = 0;
   }
 
   void release_buffer(Packet& packet) {

@@ -17,7 +17,7 @@ namespace weir {
 ///   no L3:   src[0..1] holds the EtherType
 ///   ICMP(v6): src_port holds type and code, dst_port bytes 4 and 5 of the header (the identifier of an echo)
 struct alignas(32) Key {
-  std::uint16_t ingress = 0;  ///< port number
+  std::uint16_t ingress = 0;  ///< port number; in delivery, delivery_bit and the number of the egress port
   std::uint16_t layout = 0;   ///< Layout::bits
   std::uint8_t stage = 0;     ///< where in the graph this look-up starts
   std::uint8_t protocol = 0;  ///< IPv4 protocol or the last IPv6 next header
@@ -33,6 +33,9 @@ struct alignas(32) Key {
   std::array<std::uint8_t, 2> dst_port{};
   std::array<std::uint8_t, 16> src{};
   std::array<std::uint8_t, 16> dst{};
+
+  /// In `ingress`: the look-up starts on the delivery side of a port.
+  static constexpr std::uint16_t delivery_bit = 0x8000;
 
   static constexpr std::size_t words = 8;
 

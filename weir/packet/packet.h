@@ -14,6 +14,9 @@ struct Offload {
   static constexpr std::uint8_t needs_checksum = 1;  ///< the checksum at start + offset covers only the pseudo-header
   static constexpr std::uint8_t data_valid = 2;      ///< a device has verified the checksum
   static constexpr std::uint8_t has_vlan = 4;        ///< `Packet::vlan` is the outer tag; it is not in the bytes
+  /// Weir's own, never a device's: a later fragment whose first one was seen. checksum_start and checksum_offset hold
+  /// what that has in the Key as source and destination port.
+  static constexpr std::uint8_t has_ports = 8;
 
   std::uint8_t flags;
   std::uint8_t gso_type;  ///< 0: not segmented
@@ -45,10 +48,11 @@ struct alignas(64) Packet {
   std::uint8_t l3;                        ///< offset of the L3 header
   std::uint8_t l4;                        ///< offset of the L4 header
   std::uint8_t stage;                     ///< where in the graph it goes on
-  std::uint8_t tunnel;                    ///< 1 if it came out of a tunnel
+  std::uint8_t tunnel : 1;                ///< 1 if it came out of a tunnel
+  std::uint8_t waits : 7;                 ///< times that it waited for a neighbour's Ethernet address
   std::uint16_t vlan;                     ///< offloaded tag, if Offload::has_vlan
   Offload offload;
-  std::uint8_t waits;  ///< times that it waited for a neighbour's Ethernet address
+  std::uint16_t egress;  ///< on the delivery side of a port: its number and Key::delivery_bit; 0: not
 
   [[nodiscard]] std::span<std::uint8_t> bytes() { return {data, segment}; }
   [[nodiscard]] std::span<const std::uint8_t> bytes() const { return {data, segment}; }

@@ -10,6 +10,16 @@
 
 namespace weir {
 
+/// What becomes of the packet that an ICMP error quotes, where connections are translated.
+struct QuotedTranslation {
+  IpAddress src, dst;
+  std::uint16_t src_port = 0, dst_port = 0;  ///< TCP, UDP, SCTP
+  std::uint16_t icmp_id = 0;                 ///< ICMP, ICMPv6
+  std::uint8_t protocol = 0;                 ///< of the quoted packet
+  std::uint16_t l3 = 0, l4 = 0;              ///< of the quoted packet's headers, from the ICMP header on
+  std::uint16_t bytes = 0;                   ///< quoted, from its L3 header on
+};
+
 /// A packet's addresses and ports, as the header that an ICMP error quotes has them.
 struct QuotedPacket {
   IpAddress src, dst;
@@ -20,12 +30,22 @@ struct QuotedPacket {
   std::uint16_t l3 = 0;  ///< offset in the frame
   std::uint16_t l4 = 0;
   std::uint16_t bytes = 0;  ///< quoted, from the L3 header on
+
+  void apply(const QuotedTranslation& translation) {
+    src = translation.src;
+    dst = translation.dst;
+    src_port = translation.src_port;
+    dst_port = translation.dst_port;
+    icmp_id = translation.icmp_id;
+  }
 };
 
 /// Plain data; what a packet does not have is zero.
 struct TransportFacts {
   /// The headers that the rest is read from are all there.
   bool whole = false;
+  /// A later fragment: it has none of them.
+  bool later_fragment = false;
 
   // TCP (RFC 9293)
   std::uint32_t sequence = 0;

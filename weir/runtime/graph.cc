@@ -98,6 +98,7 @@ Result<Pipeline> Graph::compile(std::span<const std::string> ports) const {
       }
     }
   }
+  pipeline.delivers = delivers_;
   pipeline.entry.assign(max_ports, Pipeline::nowhere);
   for (const PortEdge& edge : port_edges_) {
     const std::size_t to = find(edge.to);

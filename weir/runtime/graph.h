@@ -50,6 +50,12 @@ class Graph {
   /// runs, which needs it.
   void connect_ports(StageRef to) { default_entry_ = to.address(); }
 
+  /// Delivery to ports may begin at `stage`; its number, for Update::set_delivery.
+  std::uint8_t deliver_at(StageRef stage) {
+    delivers_ = true;
+    return static_cast<std::uint8_t>(find(stage.address()));
+  }
+
   /// What `from` passes on (a flow stage by next(), a packet stage by `output`) goes to `to`.
   void connect(StageRef from, StageRef to, unsigned output = 0) {
     edges_.push_back({from.address(), to.address(), output});
@@ -89,6 +95,7 @@ class Graph {
   std::vector<PortEdge> port_edges_;
   std::vector<Edge> edges_;
   const void* default_entry_ = nullptr;
+  bool delivers_ = false;
 };
 
 }  // namespace weir

@@ -23,6 +23,9 @@ using Json = nlohmann::ordered_json;
 struct ServiceStages {
   StageRef entry;
   std::optional<StageRef> exit;  ///< the stage whose next() leaves the service; nothing if it always ends the chain
+  /// What packets to the chain's host ports pass before they are delivered, if anything. See Flow::egress.
+  std::optional<StageRef> delivery = {};
+  std::optional<StageRef> delivery_exit = {};  ///< the stage whose next() leaves it, if that is another one
 };
 
 /// Something that a service can be asked to do.

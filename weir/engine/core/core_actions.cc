@@ -44,6 +44,12 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
   Packet* packet = wave_[place];
   for (const Operation* operation = program.begin();; operation = operation->next()) {
     switch (operation->op) {
+      case Op::set_icmp_id:
+        edit::set_icmp_id(*packet, operation->bytes());
+        break;
+      case Op::translate_quoted:
+        edit::translate_quoted(*packet, operation->operand<QuotedTranslation>());
+        break;
       case Op::track:
         track_packet(operation->operand<Track>(), *packet, now);
         break;
@@ -117,15 +123,16 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
       case Op::output:
         return emit(operation->number, packet);
       case Op::flood:
-        return flood(packet, static_cast<std::uint16_t>(operation->number));
+        return flood(packet, static_cast<std::uint16_t>(operation->number), operation->slot != 0);
       case Op::select:
-        return select(packet, *operation->operand<const Group*>(), hash_of(i));
+        return select(packet, *operation->operand<const Group*>(), hash_of(i), operation->slot != 0);
       case Op::reject:
         return reject(packet, operation->number, operation->operand<ReasonId>(), now);
       case Op::drop:
         return drop(packet, static_cast<ReasonId>(operation->number));
       case Op::enter:
         packet->stage = static_cast<std::uint8_t>(operation->number);
+        packet->egress = static_cast<std::uint16_t>(operation->number >> 16U);
         next_[place] = packet;
         recirculate_ = true;
         return;
@@ -206,7 +213,7 @@ bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
   return true;
 }
 
-void CoreExecutor::flood(Packet* packet, std::uint16_t vlan) {
+void CoreExecutor::flood(Packet* packet, std::uint16_t vlan, bool encapsulated) {
   const std::uint16_t ingress = packet->ingress;
   PortId last;
   for (const PortId port : context_.state.flood_domains().ports(vlan)) {
@@ -214,18 +221,20 @@ void CoreExecutor::flood(Packet* packet, std::uint16_t vlan) {
       continue;
     }
     if (last.valid()) {
-      copy_to(last.number, *packet);
+      if (Packet* copy = copy_of(*packet); copy != nullptr) {
+        leave(last.number, copy, encapsulated);
+      }
     }
     last = port;
   }
   if (last.valid()) {
-    emit(last.number, packet);
+    leave(last.number, packet, encapsulated);
   } else {
     drop(packet, drop::flood_empty);
   }
 }
 
-void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash) {
+void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash, bool encapsulated) {
   const Member* member = group.members().pick(hash);
   if (member == nullptr) {
     return drop(packet, drop::no_member);
@@ -234,7 +243,7 @@ void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash
     std::memcpy(packet->data, member->dst.bytes.data(), 6);
     std::memcpy(packet->data + 6, member->src.bytes.data(), 6);
   }
-  emit(member->port.number, packet);
+  leave(member->port.number, packet, encapsulated);
 }
 
 void CoreExecutor::reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now) {
@@ -256,14 +265,34 @@ void CoreExecutor::emit(std::uint32_t port, Packet* packet) {
   context_.outputs.push(port, packet);
 }
 
-void CoreExecutor::copy_to(std::uint32_t port, const Packet& packet) {
+// By way of the port's delivery side, if it has one.
+void CoreExecutor::leave(std::uint32_t port, Packet* packet, bool encapsulated) {
+  if (delivers_ && !encapsulated) [[unlikely]] {
+    const std::uint8_t stage = context_.state.deliveries().stage(port);
+    if (stage != Pipeline::nowhere) {
+      packet->stage = stage;
+      packet->egress = static_cast<std::uint16_t>(Key::delivery_bit | port);
+      deliveries_.push_back(packet);
+      return;
+    }
+  }
+  emit(port, packet);
+}
+
+// nullptr, and the copy dropped, when frames ran out.
+Packet* CoreExecutor::copy_of(const Packet& packet) {
   context_.stats.cloned.add();
   Packet* copy = context_.frames.clone(packet);
   if (copy == nullptr) {
     context_.stats.drop(drop::no_frames);
-    return;
   }
-  emit(port, copy);
+  return copy;
+}
+
+void CoreExecutor::copy_to(std::uint32_t port, const Packet& packet) {
+  if (Packet* copy = copy_of(packet); copy != nullptr) {
+    emit(port, copy);
+  }
 }
 
 void CoreExecutor::drop(Packet* packet, ReasonId reason) {

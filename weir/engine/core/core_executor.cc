@@ -17,6 +17,14 @@ constexpr unsigned wave_limit = 16;
 constexpr DropReason not_tried{"not_tried",
                                "a packet stage, or the node itself, would take it, which is not tried out"};
 
+// What the first action of a rule will touch.
+void prefetch_connection(const Program& program) {
+  const Operation* first = program.begin();
+  if (first->op == Op::track) {
+    __builtin_prefetch(first->operand<Track>().entry, 1);
+  }
+}
+
 Rule without_effects(Rule rule, State& state) {
   std::erase_if(rule.actions, [](const Action& action) {
     return action.kind == ActionKind::track || action.kind == ActionKind::count || action.kind == ActionKind::meter;
@@ -37,7 +45,8 @@ CoreExecutor::CoreExecutor(const ExecutorContext& context, CoreOptions options)
       packet_stages_(context),
       host_(context),
       caching_(options.rule_cache != 0 && !options.dry),
-      dry_(options.dry) {
+      dry_(options.dry),
+      delivers_(context.pipeline.delivers) {
   if (dry_) {
     flow_.set_dry();
   }
@@ -67,6 +76,9 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
         place_[i] = static_cast<std::uint8_t>(i);
       }
       run_blind(rule, now);
+      if (!deliveries_.empty()) {
+        run_handed_back(now, budget);
+      }
       return;
     }
   }
@@ -89,9 +101,22 @@ void CoreExecutor::finish(Nanoseconds now) {
 }
 
 void CoreExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
-  while ((count_ = packet_stages_.take_back(wave_)) != 0 || (count_ = host_.take_back(wave_)) != 0) {
+  while ((count_ = take_deliveries()) != 0 || (count_ = packet_stages_.take_back(wave_)) != 0 ||
+         (count_ = host_.take_back(wave_)) != 0) {
     run_waves(now, budget);
   }
+}
+
+// Running them makes no more: a delivery stage cannot flood or select.
+std::size_t CoreExecutor::take_deliveries() {
+  const std::size_t count = std::min(wave_.size(), deliveries_.size() - delivered_);
+  std::copy_n(deliveries_.begin() + static_cast<std::ptrdiff_t>(delivered_), count, wave_.begin());
+  delivered_ += count;
+  if (count == 0) {
+    deliveries_.clear();
+    delivered_ = 0;
+  }
+  return count;
 }
 
 void CoreExecutor::run_waves(Nanoseconds now, DecisionBudget& budget) {
@@ -171,6 +196,12 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     key.ingress = packet.ingress;
     key.stage = packet.stage;
   }
+  if (delivers_) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint16_t egress = wave_[place_[i]]->egress;
+      keys_[i].ingress = egress != 0 ? egress : keys_[i].ingress;
+    }
+  }
   exact_ = 0;
   if (!caching_) {
     std::fill_n(found_.begin(), count, no_rule);
@@ -192,6 +223,7 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     if (found_[i] != no_rule) {
       if (cache_.matches(found_[i], keys_[i])) [[likely]] {
         ++exact_;
+        prefetch_connection(cache_.body(found_[i]).program);
       } else {
         found_[i] = no_rule;
       }

@@ -37,6 +37,7 @@ class CoreExecutor final : public Executor {
 
   void run_waves(Nanoseconds now, DecisionBudget& budget);
   void run_handed_back(Nanoseconds now, DecisionBudget& budget);
+  std::size_t take_deliveries();
   void run_wave(Nanoseconds now, DecisionBudget& budget);
   void run_blind(RuleIndex rule, Nanoseconds now);
   void look_up(std::size_t count, DecisionBudget& budget);
@@ -50,10 +51,12 @@ class CoreExecutor final : public Executor {
   void execute(const Program& program, std::size_t i, Nanoseconds now);
   bool encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64_t hash);
   bool decapsulate(Packet& packet, Key& key, ReasonId& reason);
-  void flood(Packet* packet, std::uint16_t vlan);
-  void select(Packet* packet, const Group& group, std::uint64_t hash);
+  void flood(Packet* packet, std::uint16_t vlan, bool encapsulated);
+  void select(Packet* packet, const Group& group, std::uint64_t hash, bool encapsulated);
   void reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now);
   void emit(std::uint32_t port, Packet* packet);
+  void leave(std::uint32_t port, Packet* packet, bool encapsulated);
+  Packet* copy_of(const Packet& packet);
   void copy_to(std::uint32_t port, const Packet& packet);
   void drop(Packet* packet, ReasonId reason);
   std::uint64_t hash_of(std::size_t i) const;
@@ -63,9 +66,12 @@ class CoreExecutor final : public Executor {
   TracedFlow flow_;
   PacketStages packet_stages_;
   Host host_;
-  Program scratch_;  // of a decision that is not kept
+  Program scratch_;                  // of a decision that is not kept
+  std::vector<Packet*> deliveries_;  // to be looked up where delivery begins, in the order they were made
+  std::size_t delivered_ = 0;        // of them
   bool caching_;
   bool dry_;
+  bool delivers_;
 
   // The wave at hand, by place. Places are those of the batch, so that order survives recirculation.
   std::size_t count_ = 0;

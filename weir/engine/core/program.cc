@@ -106,6 +106,8 @@ class Writer {
         return put(Op::set_ttl, value[0]);
       case FieldId::l4_src_port:
         return put(Op::set_src_port, 0, value.data(), 2);
+      case FieldId::icmp_id:
+        return put(Op::set_icmp_id, 0, value.data(), 2);
       default:  // the flow refuses to set anything else
         return put(Op::set_dst_port, 0, value.data(), 2);
     }
@@ -133,8 +135,9 @@ class Writer {
 };
 
 void put_action(Writer& writer, const Action& action, const Rule& rule) {
-  const auto object = [&](Op op) {
-    writer.put(op, action.number, static_cast<const void*>(&action.object), sizeof action.object);
+  const std::uint8_t encapsulated = rule.tunnels.empty() ? 0 : 1;
+  const auto object = [&](Op op, std::uint8_t slot = 0) {
+    writer.put(op, action.number, static_cast<const void*>(&action.object), sizeof action.object, slot);
   };
   switch (action.kind) {
     case ActionKind::set:
@@ -151,6 +154,8 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
     }
     case ActionKind::decapsulate:
       return writer.put(Op::decapsulate);
+    case ActionKind::translate_quoted:
+      return writer.put(Op::translate_quoted, 0, &rule.quoted[action.number], sizeof(QuotedTranslation));
     case ActionKind::track: {
       const Track track = track_of(action);
       return writer.put(Op::track, 0, &track, sizeof track);
@@ -164,9 +169,9 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
     case ActionKind::output:
       return writer.put(Op::output, action.number);
     case ActionKind::flood:
-      return writer.put(Op::flood, action.number);
+      return writer.put(Op::flood, action.number, nullptr, 0, encapsulated);
     case ActionKind::select:
-      return object(Op::select);
+      return object(Op::select, encapsulated);
     case ActionKind::reject:
       return writer.put(Op::reject, action.number, &action.reason, sizeof action.reason);
     case ActionKind::drop:

@@ -27,14 +27,16 @@ enum class Op : std::uint8_t {
   pop_vlan,
   encapsulate,  ///< operand: Tunnel
   decapsulate,
-  track,  ///< operand: Track
-  count,  ///< operand: Counter*
-  meter,  ///< operand: Meter*
+  set_icmp_id,
+  translate_quoted,  ///< operand: QuotedTranslation
+  track,             ///< operand: Track
+  count,             ///< operand: Counter*
+  meter,             ///< operand: Meter*
   mirror,
   // final
   output,
-  flood,
-  select,  ///< operand: Group*
+  flood,   ///< slot: 1 where delivery sides are passed over, since the packet was encapsulated
+  select,  ///< operand: Group*; slot as of flood
   reject,  ///< operand: ReasonId
   drop,    ///< number: ReasonId
   enter,

@@ -31,6 +31,7 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
                                .frame_bytes = frame_.length(),
                                .segments = frame_.offload.gso_size != 0});
   closed_by_ = nullptr;
+  encapsulated_ = false;
   decapsulated_ = false;
   stage_ = frame_.stage;
   stages_ = 0;
@@ -71,13 +72,29 @@ Verdict DirectFlow::run() {
         require_open("reject");  // the message quotes the packet, and there is another around or inside it
         return verdict;
       case Verdict::Kind::to_host:
+        require_no_delivery("to_host");
         require_open("to_host");
         return verdict;
       case Verdict::Kind::resolve:
+        require_no_delivery("resolve");
         effects_.clear();  // they come when the packet is run again
         return verdict;
-      default:
+      case Verdict::Kind::output:
+        require_no_delivery("output");
+        next = begin_delivery(verdict.number);
+        if (next == Pipeline::nowhere) {
+          return verdict;
+        }
+        break;
+      case Verdict::Kind::flood:
+      case Verdict::Kind::select:
+        require_no_delivery("flood or select");
         return verdict;
+      case Verdict::Kind::drop:
+        return verdict;
+    }
+    if (next == Pipeline::nowhere && frame_.egress != 0) {
+      return {Verdict::Kind::output, egress().number};
     }
     if (next == Pipeline::nowhere) {
       return {Verdict::Kind::drop, 0, drop::unconnected};
@@ -88,6 +105,27 @@ Verdict DirectFlow::run() {
     stage_ = static_cast<std::uint8_t>(next);
   }
   return {Verdict::Kind::drop, 0, drop::loop_limit};
+}
+
+// Where the packet goes on before it leaves by the port; nowhere: it just leaves.
+std::uint8_t DirectFlow::begin_delivery(std::uint32_t port) {
+  const std::uint8_t stage = encapsulated_ || !pipeline_.delivers ? Pipeline::nowhere : state_.deliveries().stage(port);
+  if (stage != Pipeline::nowhere) {
+    frame_.egress = static_cast<std::uint16_t>(Key::delivery_bit + port);
+  }
+  return stage;
+}
+
+PortId DirectFlow::ingress() {
+  require_no_delivery("ingress");
+  return PortId{frame_.ingress};
+}
+
+PortId DirectFlow::egress() {
+  if (frame_.egress == 0) {
+    throw StageError{"egress outside of a delivery stage; only there it is known"};
+  }
+  return PortId{static_cast<std::uint16_t>(frame_.egress - Key::delivery_bit)};
 }
 
 // A decision that failed does nothing but drop.
@@ -124,7 +162,7 @@ std::uint64_t DirectFlow::hash() {
   return hash_;
 }
 
-bool DirectFlow::test_flags(Flags flags) { return (frame_.bytes[headers_.l4 + 13] & flags.mask) == flags.wanted; }
+bool DirectFlow::test_flags(Flags flags) { return (key().tcp_flags & flags.mask) == flags.wanted; }
 
 const TransportFacts& DirectFlow::transport() {
   require_open("a look at the connection");
@@ -135,6 +173,13 @@ const TransportFacts& DirectFlow::transport() {
 void DirectFlow::track(const Track& track) {
   const TcpSegment segment{transport_.sequence, transport_.acknowledgment, transport_.payload, transport_.window};
   effects_.insert(effects_.begin(), Tracked{track, segment});
+}
+
+void DirectFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  reference::translate_quoted(frame_, headers_, translation);
+  parse_again();
 }
 
 bool DirectFlow::test_sctp_data() { return transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk); }
@@ -212,6 +257,7 @@ void DirectFlow::pop_vlan() {
 }
 
 void DirectFlow::encapsulate(const Vxlan& vxlan) {
+  require_no_delivery("encapsulate");
   require_open("encapsulate");
   if (vxlan.src.v6 != vxlan.dst.v6 || vxlan.vni >= 1U << 24U) {
     throw StageError{"encapsulate with addresses of two families, or a VNI beyond 24 bits"};
@@ -223,10 +269,12 @@ void DirectFlow::encapsulate(const Vxlan& vxlan) {
   reference::encapsulate(frame_, headers_, vxlan, hash_);
   headers_ = reference::parse(frame_);
   headers_.payload = frame_.bytes.size() - payload_from_end;  // what segments are cut from stays the same
+  encapsulated_ = true;
   close("encapsulate");
 }
 
 void DirectFlow::decapsulate() {
+  require_no_delivery("decapsulate");
   require_open("decapsulate");
   if (!layout().vxlan()) {
     throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
@@ -241,6 +289,13 @@ void DirectFlow::decapsulate() {
 }
 
 void DirectFlow::parse_again() { headers_ = reference::parse(frame_, arrived_.vxlan()); }
+
+void DirectFlow::require_no_delivery(const char* what) const {
+  if (frame_.egress != 0) {
+    throw StageError{fmt::format(
+        "{} in a delivery stage; there is egress, and the packet is passed on by next, dropped or rejected", what)};
+  }
+}
 
 void DirectFlow::require_open(const char* what) const {
   if (closed_by_ != nullptr) {

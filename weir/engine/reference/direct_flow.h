@@ -50,10 +50,13 @@ class DirectFlow final : public Flow {
   [[nodiscard]] const reference::Frame& frame() const { return frame_; }
   /// What `select` goes by: the packet's flow hash before any rewrite, or the inner packet's after decapsulation.
   [[nodiscard]] std::uint64_t flow_hash() const { return hash_; }
+  /// Delivery sides of ports are passed over.
+  [[nodiscard]] bool encapsulated() const { return encapsulated_; }
   /// Bit i: flow stage i decided (stage 63 and beyond share a bit).
   [[nodiscard]] std::uint64_t stages() const { return stages_; }
 
-  PortId ingress() override { return PortId{frame_.ingress}; }
+  PortId ingress() override;
+  PortId egress() override;
   bool decrement_ttl() override;
   bool fits(std::uint32_t mtu) override;
   void push_vlan(std::uint16_t control) override;
@@ -89,10 +92,13 @@ class DirectFlow final : public Flow {
   PortId arrived_by() override { return PortId{frame_.ingress}; }
   void track(const Track& track) override;
   bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
 
   Verdict run();
   Verdict failed(ReasonId reason);
   void require_open(const char* what) const;
+  void require_no_delivery(const char* what) const;
+  std::uint8_t begin_delivery(std::uint32_t port);
   void require_plain_tags();
   void parse_again();
 
@@ -106,6 +112,7 @@ class DirectFlow final : public Flow {
   TransportFacts transport_;
   std::uint64_t hash_ = 0;
   const char* closed_by_ = nullptr;
+  bool encapsulated_ = false;
   bool decapsulated_ = false;
   std::uint8_t stage_ = 0;
 

@@ -11,6 +11,7 @@ Frame read(const Packet& packet) {
   }
   frame.timestamp = packet.timestamp;
   frame.ingress = packet.ingress;
+  frame.egress = packet.egress;
   frame.stage = packet.stage;
   frame.waits = packet.waits;
   frame.tunnel = packet.tunnel != 0;
@@ -27,8 +28,9 @@ Packet* write(const Frame& frame, PacketCache& frames) {
   }
   packet->timestamp = frame.timestamp;
   packet->ingress = frame.ingress;
+  packet->egress = frame.egress;
   packet->stage = frame.stage;
-  packet->waits = frame.waits;
+  packet->waits = frame.waits & 0x7fU;
   packet->tunnel = frame.tunnel ? 1 : 0;
   packet->vni = frame.vni;
   packet->vlan = frame.vlan;

@@ -13,6 +13,7 @@ struct Frame {
   std::vector<std::uint8_t> bytes;
   std::uint64_t timestamp = 0;
   std::uint16_t ingress = 0;
+  std::uint16_t egress = 0;  ///< as in Packet
   std::uint8_t stage = 0;
   std::uint8_t waits = 0;  ///< times that it waited for a neighbour
   bool tunnel = false;     ///< came out of the tunnel `vni`

@@ -45,7 +45,10 @@ void ReferenceExecutor::finish(Nanoseconds now) {
 void ReferenceExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget) {
   Wave wave(batch_limit);
   for (;;) {
-    std::size_t count = packet_stages_.take_back(wave);
+    std::size_t count = take_deliveries(wave);
+    if (count == 0) {
+      count = packet_stages_.take_back(wave);
+    }
     if (count == 0) {
       count = host_.take_back(wave);
     }
@@ -56,6 +59,15 @@ void ReferenceExecutor::run_handed_back(Nanoseconds now, DecisionBudget& budget)
     run_passes(wave, now, budget);
     wave.resize(batch_limit);
   }
+}
+
+std::size_t ReferenceExecutor::take_deliveries(Wave& wave) {
+  std::size_t count = 0;
+  for (; count < wave.size() && !deliveries_.empty(); ++count) {
+    wave[count] = deliveries_.front();
+    deliveries_.pop_front();
+  }
+  return count;
 }
 
 void ReferenceExecutor::run_passes(Wave& wave, Nanoseconds now, DecisionBudget& budget) {
@@ -188,9 +200,10 @@ void ReferenceExecutor::flood(const reference::Frame& frame, std::uint16_t vlan)
     return drop(drop::flood_empty);
   }
   for (std::size_t i = 0; i + 1 < others.size(); ++i) {
-    copy_to(others[i].number, frame);
+    context_.stats.cloned.add();
+    leave(others[i].number, frame);
   }
-  emit(others.back().number, frame);
+  leave(others.back().number, frame);
 }
 
 void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
@@ -202,7 +215,21 @@ void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
     std::ranges::copy(member->dst.bytes, frame.bytes.begin());
     std::ranges::copy(member->src.bytes, frame.bytes.begin() + 6);
   }
-  emit(member->port.number, frame);
+  leave(member->port.number, std::move(frame));
+}
+
+// Packets that a group resolves to pass the delivery side of the port they got; what a stage outputs has passed it.
+void ReferenceExecutor::leave(std::uint32_t port, reference::Frame frame) {
+  const bool delivers = context_.pipeline.delivers && !flow_.encapsulated();
+  const std::uint8_t stage = delivers ? context_.state.deliveries().stage(port) : Pipeline::nowhere;
+  if (stage == Pipeline::nowhere) {
+    return emit(port, frame);
+  }
+  frame.stage = stage;
+  frame.egress = static_cast<std::uint16_t>(Key::delivery_bit + port);
+  if (Packet* packet = write(frame); packet != nullptr) {
+    deliveries_.push_back(packet);
+  }
 }
 
 void ReferenceExecutor::reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now) {

@@ -3,6 +3,7 @@
 // done on plain bytes, one after the other. The core engine with its rule cache must give the same; it shares with this
 // one only the state, the fields' definitions, the ICMP errors, the node's host part and the running of packet stages.
 
+#include <deque>
 #include <vector>
 
 #include <weir/engine/host/host.h>
@@ -37,6 +38,8 @@ class ReferenceExecutor final : public Executor {
   void reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now);
 
   Packet* write(const reference::Frame& frame);
+  std::size_t take_deliveries(Wave& wave);
+  void leave(std::uint32_t port, reference::Frame frame);
   void emit(std::uint32_t port, const reference::Frame& frame);
   void emit(std::uint32_t port, Packet* packet);
   void copy_to(std::uint32_t port, const reference::Frame& frame);
@@ -47,6 +50,7 @@ class ReferenceExecutor final : public Executor {
   PacketStages packet_stages_;
   Host host_;
   Wave next_;
+  std::deque<Packet*> deliveries_;  // packets at the beginning of a delivery side, in the order they got there
 };
 
 }  // namespace weir

@@ -81,6 +81,14 @@ class GraphBuilder {
   /// Where packets of `port` enter; without it, stage 0.
   void enter(PortId port, std::uint8_t stage) { pipeline_.entry[port.number] = stage; }
 
+  /// Delivery to `port` begins at the stage.
+  void deliver(PortId port, std::uint8_t stage) {
+    may_deliver();
+    apply([&](Update& update) { update.set_delivery(port, stage); });
+  }
+  /// An event will say that delivery begins somewhere.
+  void may_deliver() { pipeline_.delivers = true; }
+
   /// Ports 0 to `count` - 1, up, each with an IPv4 and an IPv6 address. Six if it is not called.
   void ports(std::uint16_t count);
   void set_up(PortId port, bool up);
