@@ -152,7 +152,8 @@ Result<std::unique_ptr<Service>> build(ServiceContext& context) {
   auto state =
       std::make_unique<FirewallState>(context.state(), static_cast<std::uint32_t>(context.number("addresses")));
   const FlowStage& stage = context.node.graph().add<FirewallStage>(context.name(), state->tables());
-  return std::make_unique<Firewall>(context.node, std::move(state), ServiceStages{stage, stage});
+  const FlowStage& delivery = context.node.graph().add<FirewallDelivery>(context.name() + " delivery", state->tables());
+  return std::make_unique<Firewall>(context.node, std::move(state), ServiceStages{stage, stage, delivery, delivery});
 }
 
 }  // namespace

@@ -118,4 +118,6 @@ class Judge {
 
 Verdict FirewallStage::decide(Flow& flow) const { return Judge(flow, tables_, flow.ingress(), true).judge(); }
 
+Verdict FirewallDelivery::decide(Flow& flow) const { return Judge(flow, tables_, flow.egress(), false).judge(); }
+
 }  // namespace weir

@@ -52,4 +52,14 @@ class FirewallStage final : public FlowStage {
   FirewallTables tables_;
 };
 
+/// Where packets are about to leave by a port: policies for ingress of the endpoint behind it.
+class FirewallDelivery final : public FlowStage {
+ public:
+  explicit FirewallDelivery(const FirewallTables& tables) : tables_(tables) {}
+  [[nodiscard]] Verdict decide(Flow& flow) const override;
+
+ private:
+  FirewallTables tables_;
+};
+
 }  // namespace weir

@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using Bytes = std::vector<std::uint8_t>;
 using oracle::Connection;
 using oracle::Object;
 using oracle::Pod;
@@ -60,6 +61,7 @@ class Cluster {
       graph.connect(PortId{static_cast<std::uint16_t>(i)}, stages.entry);
     }
     graph.connect(*stages.exit, wire);
+    graph.connect_ports(stages.entry);
     const std::uint8_t delivery = graph.deliver_at(*stages.delivery);
     auto connected = node_->update([&](Update& update) {
       for (std::uint16_t i = 0; i < world_.pods.size(); ++i) {
@@ -116,9 +118,12 @@ class Cluster {
 
   /// Whether the packet that comes in where `from` is arrives where `to` is. It arrives nowhere else.
   bool arrives(const End& from, const End& to, const PacketBuilder& packet) {
+    return arrives(from, to, packet.bytes());
+  }
+  bool arrives(const End& from, const End& to, const Bytes& packet) {
     const std::uint64_t all_before = delivered();
     const std::uint64_t before = devices_[to.port]->packets();
-    devices_[from.port]->inject(packet.bytes());
+    devices_[from.port]->inject(packet);
     while (node_->poll_once() != 0) {
     }
     const std::uint64_t arrived = devices_[to.port]->packets() - before;
@@ -127,7 +132,7 @@ class Cluster {
   }
 
   /// The first packet of a connection, and the first answer to it.
-  static PacketBuilder packet(const End& from, const End& to, const Connection& connection, bool answer = false) {
+  static Bytes packet(const End& from, const End& to, const Connection& connection, bool answer = false) {
     constexpr std::uint16_t client = 40'000;
     constexpr std::uint32_t echo = 7U << 16U;
     PacketBuilder packet = PacketBuilder().eth(mac_of(from.port), world_mac).ipv4(from.address, to.address);
@@ -135,17 +140,21 @@ class Cluster {
     const std::uint16_t source = answer ? server : client;
     const std::uint16_t destination = answer ? client : server;
     if (connection.protocol == "TCP") {
-      return answer ? packet.tcp(source, destination, tcp_flag::syn | tcp_flag::ack).sequence(5000, 1001)
-                    : packet.tcp(source, destination, tcp_flag::syn).sequence(1000, 0);
+      return (answer ? packet.tcp(source, destination, tcp_flag::syn | tcp_flag::ack).sequence(5000, 1001)
+                     : packet.tcp(source, destination, tcp_flag::syn).sequence(1000, 0))
+          .bytes();
     }
     if (connection.protocol == "UDP") {
-      return packet.udp(source, destination).payload(8);
+      return packet.udp(source, destination).payload(8).bytes();
     }
     if (connection.protocol == "SCTP") {
-      const std::vector<std::uint8_t> init{1, 0, 0, 20, 0, 0, 0, 9, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1};
-      return packet.sctp(source, destination).payload(init);
+      const Bytes init{1, 0, 0, 20, 0, 0, 0, 9, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1};
+      Bytes bytes = packet.sctp(source, destination).payload(init).bytes();
+      constexpr std::size_t verification_tag = 14 + 20 + 4;  // of an INIT it is 0 (RFC 9260, section 8.5.1)
+      std::fill_n(bytes.begin() + verification_tag, 4, std::uint8_t{0});
+      return bytes;
     }
-    return packet.icmp(answer ? 0 : 8, 0, echo | 1U);
+    return packet.icmp(answer ? 0 : 8, 0, echo | 1U).bytes();
   }
 
   [[nodiscard]] bool wanted(const End& from, const End& to, const Connection& connection) const {
@@ -212,10 +221,8 @@ class Cluster {
       for (const oracle::Port& port : pod.ports) {
         ports[port.name].push_back(fmt::format("{}/{}", port.number, port.protocol));
       }
-      file["endpoints"][pod.in + "/" + pod.name] = {{"port", pod.in + "-" + pod.name},
-                                                    {"labels", pod.labels},
-                                                    {"addresses", {pod.address}},
-                                                    {"ports", ports}};
+      file["endpoints"][pod.in + "/" + pod.name] = {
+          {"port", pod.in + "-" + pod.name}, {"labels", pod.labels}, {"addresses", {pod.address}}, {"ports", ports}};
     }
     std::ofstream(folder_ / "endpoints.yaml") << file.dump(1);
   }
@@ -247,11 +254,13 @@ TEST(Firewall, AllCombinationsOfPoliciesForAllPairs) {
     cluster.for_each_connection([&](const End& from, const End& to, const Connection& connection) {
       const bool wanted = cluster.wanted(from, to, connection);
       ASSERT_EQ(cluster.arrives(from, to, Cluster::packet(from, to, connection)), wanted)
-          << Cluster::text(from, to, connection) << "\n" << cluster.policies_text();
+          << Cluster::text(from, to, connection) << "\n"
+          << cluster.policies_text();
       ++packets;
       if (wanted && connection.protocol != "SCTP" && from.address != to.address) {
         ASSERT_TRUE(cluster.arrives(to, from, Cluster::packet(to, from, connection, true)))
-            << "the answer, " << Cluster::text(from, to, connection) << "\n" << cluster.policies_text();
+            << "the answer, " << Cluster::text(from, to, connection) << "\n"
+            << cluster.policies_text();
         ++packets;
       }
     });
@@ -347,7 +356,9 @@ TEST_F(FirewallNode, NeighbourDiscoveryPassesAndOtherIcmpNeedsARule) {
   }
   EXPECT_FALSE(cluster_.arrives(end(0), stranger(), v6(128)));
   EXPECT_FALSE(cluster_.arrives(end(0), stranger(), v6(143))) << "a multicast listener's report";
-  isolate("x", R"({"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": [{"ipBlock": {"cidr": "fe80::/10"}}]}]})");
+  isolate(
+      "x",
+      R"({"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": [{"ipBlock": {"cidr": "fe80::/10"}}]}]})");
   EXPECT_TRUE(cluster_.arrives(end(0), stranger(), v6(128)));
   EXPECT_TRUE(cluster_.arrives(end(0), stranger(), v6(143)));
 }
@@ -386,7 +397,7 @@ TEST_F(FirewallNode, ConnectionsThatWereThereBeforeGoOnUnderANewPolicy) {
 // No policy may make others decide again.
 TEST_F(FirewallNode, AChangeClearsTheRulesOfWhomItIsAboutOnly) {
   const auto open = [&](std::size_t from, std::size_t to) {
-    const PacketBuilder forth = Cluster::packet(end(from), end(to), {"UDP", 80});
+    const Bytes forth = Cluster::packet(end(from), end(to), {"UDP", 80});
     EXPECT_TRUE(cluster_.arrives(end(from), end(to), forth));
     EXPECT_TRUE(cluster_.arrives(end(to), end(from), Cluster::packet(end(to), end(from), {"UDP", 80}, true)));
     EXPECT_TRUE(cluster_.arrives(end(from), end(to), forth));
@@ -417,10 +428,19 @@ TEST_F(FirewallNode, AChangeClearsTheRulesOfWhomItIsAboutOnly) {
 }
 
 TEST_F(FirewallNode, APortThatItWasNotToldOfPassesNothing) {
-  const auto device = std::move(*MemoryDevice::make(*DeviceSpec::parse("memory:")));
-  const auto guarded = cluster_.service().state();
-  EXPECT_EQ(guarded["behind_ports"], 9);
-  EXPECT_EQ(guarded["endpoints"], 9);
+  auto device = std::move(*MemoryDevice::make(*DeviceSpec::parse("memory:")));
+  auto* const memory = static_cast<MemoryDevice*>(device.get());
+  const auto port = cluster_.node().add_port("new", std::move(device));
+  ASSERT_TRUE(port) << port.error().message;
+  memory->inject(from_to(end(0), stranger()).udp(1, 2).bytes());
+  while (cluster_.node().poll_once() != 0) {
+  }
+  EXPECT_EQ(cluster_.drops(), "firewall_port_unknown");
+  cluster_.relabel();  // it is told of the ports there are
+  memory->inject(from_to(end(0), stranger()).udp(1, 2).bytes());
+  while (cluster_.node().poll_once() != 0) {
+  }
+  EXPECT_EQ(cluster_.service().state()["behind_ports"], 10);
 }
 
 }  // namespace
