@@ -168,16 +168,21 @@ def test_policies_hold_at_once(node, weir, tmp_path):
     """What an endpoint sends is dropped from the answer on."""
     (tmp_path / "silent.yaml").write_text(SILENT)
 
-    def dropped():
+    def denied():
         return {line["reason"]: line["packets"] for line in node.get("/v1/stats")["drops"]}.get("denied_by_policy", 0)
-    assert dropped() == 0
-    weir("policy", "apply", "silent.yaml")
-    before = node.get("/v1/ports")["ports"]
-    passed = before[1]["out_packets"]
-    while dropped() < 100:
+
+    def sent_by_uplink():
+        return node.get("/v1/ports")["ports"][2]["out_packets"]
+    while sent_by_uplink() < 20:
         pass
-    assert node.get("/v1/ports")["ports"][1]["out_packets"] == passed
+    weir("policy", "apply", "silent.yaml")
+    sent, before = sent_by_uplink(), denied()
+    while denied() < before + 100:
+        pass
+    assert sent_by_uplink() == sent
     weir("policy", "delete", "shop/silent")
+    while sent_by_uplink() == sent:
+        pass
 
 
 def test_a_file_counts_when_it_says_something_new(node, weir, tmp_path):
@@ -197,6 +202,21 @@ def test_a_file_counts_when_it_says_something_new(node, weir, tmp_path):
     (tmp_path / "policies.yaml").write_text("# none\n")
     weir("apply", "edge-1.yaml")
     assert [each["name"] for each in call(node, "list", {})["policies"]] == ["silent"]
+
+
+def test_a_new_port_is_guarded_before_its_first_packet(start, tmp_path):
+    (tmp_path / "policies.yaml").write_text(SILENT)
+    (tmp_path / "endpoints.yaml").write_text(ENDPOINTS)
+    node = start(text=FILE)
+    port = {"device": "memory:flows=50,rate=200000", "labels": {"namespace": "shop", "app": "web"}}
+    answer = node.ask("/v1/ports/late", "PUT", body=json.dumps(port))
+    assert answer[0] == 201, answer
+
+    def ports():
+        return {each["name"]: each for each in node.get("/v1/ports")["ports"]}
+    while ports()["late"]["in_packets"] < 5000:
+        pass
+    assert [port["out_packets"] for port in ports().values()] == [0, 0, 0, 0]
 
 
 def test_labels_change_live(node, weir):

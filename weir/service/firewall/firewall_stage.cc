@@ -9,8 +9,7 @@ namespace {
 
 constexpr DropReason unknown_port{"firewall_port_unknown", "at a port that the firewall was not told of"};
 constexpr DropReason malformed{"malformed", "its headers cannot be read"};
-constexpr DropReason invalid_connection{"invalid_connection",
-                                        "of no connection and begins none; fragments are among it"};
+constexpr DropReason invalid_connection{"invalid_connection", "of no connection, and cannot begin one"};
 constexpr DropReason denied{"denied_by_policy", "a network policy denies it: weir policy explain"};
 
 /// ICMP that is no error and no echo is of no connection.
@@ -62,8 +61,9 @@ class Judge {
     if (message == Message::neighbour_discovery) {
       return flow_.next();
     }
-    guarded_ = flow_.read(guard.slot->identity).get();
-    list_ = flow_.read(guard.slot->policies).get();
+    const Guarded& guarded = flow_.read(guard.slot->guarded);
+    guarded_ = guarded.identity.get();
+    list_ = guarded.policies.get();
     if (guarded_ == nullptr || list_ == nullptr) {
       return flow_.drop(unknown_port);  // an update is about to take it away
     }

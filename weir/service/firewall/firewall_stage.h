@@ -8,12 +8,20 @@
 
 namespace weir {
 
+/// What its own port reads of an endpoint, as one: a rule has room for few dependencies.
+struct Guarded {
+  IdentityPtr identity;
+  PolicyListPtr policies;
+
+  bool operator==(const Guarded&) const = default;
+};
+
 /// What decisions read of one endpoint. Its two parts change apart: a policy about an endpoint clears the rules of its
 /// own traffic at its own port, not those that others decided by its labels. Lives as long as the node; null values:
 /// not in use.
 struct EndpointSlot {
-  Versioned<IdentityPtr>& identity;
-  Versioned<PolicyListPtr>& policies;
+  Versioned<IdentityPtr>& identity;  ///< for others, whose peer it is
+  Versioned<Guarded>& guarded;
 };
 
 /// Whose address it is.

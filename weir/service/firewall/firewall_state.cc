@@ -16,7 +16,7 @@ FirewallState::FirewallState(State& state, std::uint32_t addresses)
 
 const EndpointSlot* FirewallState::new_slot() {
   return &slots_.emplace_back(EndpointSlot{state_.versioned<IdentityPtr>("an endpoint's labels", {}),
-                                           state_.versioned<PolicyListPtr>("an endpoint's policies", {})});
+                                           state_.versioned<Guarded>("an endpoint's policies", {})});
 }
 
 const EndpointSlot* FirewallState::slot_of(const EndpointKey& key, const Plan& plan) const {
@@ -55,8 +55,8 @@ void FirewallState::record(const PolicyModel& model, const PolicyModel::Draft& d
     if (before == nullptr || before->identity != after->identity) {
       update.set(slot->identity, after->identity);
     }
-    if (before == nullptr || before->policies != after->policies) {
-      update.set(slot->policies, after->policies);
+    if (before == nullptr || before->identity != after->identity || before->policies != after->policies) {
+      update.set(slot->guarded, {after->identity, after->policies});
     }
   }
   if (endpoints_differ) {
@@ -141,7 +141,7 @@ void FirewallState::record_ports(const PolicyModel& model, const PolicyModel::Dr
   for (const EndpointKey& key : plan_->removed) {
     const EndpointSlot& slot = *used_.at(key);
     update.set(slot.identity, IdentityPtr());
-    update.set(slot.policies, PolicyListPtr());
+    update.set(slot.guarded, Guarded());
   }
 }
 
