@@ -21,17 +21,19 @@ PolicyList edited(const PolicyList& before, const Edit& edit) {
     for (std::size_t kind = 0; kind < policy_kinds; ++kind) {
       const auto& old = before.of(direction, static_cast<PolicyKind>(kind));
       auto& policies = list.all[static_cast<std::size_t>(direction)][kind];
-      policies.reserve(old.size() + edit.with.size());
-      std::ranges::remove_copy_if(old, std::back_inserter(policies), [&](const PolicyPtr& policy) {
+      std::vector<PolicyPtr> kept;
+      kept.reserve(old.size());
+      std::ranges::remove_copy_if(old, std::back_inserter(kept), [&](const PolicyPtr& policy) {
         return std::ranges::binary_search(edit.without, policy);
       });
-      const auto kept = static_cast<std::ptrdiff_t>(policies.size());
-      std::ranges::copy_if(edit.with, std::back_inserter(policies), [&](const PolicyPtr& policy) {
+      std::vector<PolicyPtr> added;
+      std::ranges::copy_if(edit.with, std::back_inserter(added), [&](const PolicyPtr& policy) {
         return policy->applies_to(direction) && policy->key.kind == static_cast<PolicyKind>(kind);
       });
-      const auto order = [](const PolicyPtr& a, const PolicyPtr& b) { return asked_before(*a, *b); };
-      std::sort(policies.begin() + kept, policies.end(), order);
-      std::inplace_merge(policies.begin(), policies.begin() + kept, policies.end(), order);
+      const auto order = [](const PolicyPtr& x, const PolicyPtr& y) { return asked_before(*x, *y); };
+      std::ranges::sort(added, order);
+      policies.reserve(kept.size() + added.size());
+      std::ranges::merge(kept, added, std::back_inserter(policies), order);
     }
   }
   return list;
