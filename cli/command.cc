@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <weir/control/control_socket.h>
+#include <weir/service/firewall/firewall.h>
 #include <weir/service/nat/nat.h>
 #include <weir/service/router/router.h>
 
@@ -60,6 +61,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
+  registry.add(firewall());
   registry.add(nat());
   registry.add(router());
   return registry;

@@ -24,6 +24,7 @@ void add_devices(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_apply(CLI::App& app, int& status);
 void add_port(CLI::App& app, int& status);
+void add_policy(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_doctor(CLI::App& app, int& status);
 void add_completion(CLI::App& app, int& status);

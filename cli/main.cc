@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   add_show(app, status);
   add_apply(app, status);
   add_port(app, status);
+  add_policy(app, status);
   add_trace(app, status);
   add_doctor(app, status);
   add_completion(app, status);

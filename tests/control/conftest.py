@@ -46,9 +46,9 @@ def connect(path):
 class Node:
     """A running weir."""
 
-    def __init__(self, folder, path, file, name, more="", options=(), before=()):
+    def __init__(self, folder, path, file, name, more="", options=(), before=(), text=FILE):
         self.path = path
-        (folder / f"{file}.yaml").write_text(FILE.format(name=json.dumps(name), more=more))
+        (folder / f"{file}.yaml").write_text(text.format(name=json.dumps(name), more=more))
         (folder / "acl.yaml").write_text("- {action: deny, protocol: tcp, dst_port: 23, name: no telnet}\n")
         self.process = subprocess.Popen([*before, os.environ["WEIR"], "run", f"{file}.yaml", "--json", *options],
                                         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -87,8 +87,8 @@ class Node:
 
 @pytest.fixture
 def start(tmp_path, runtime_folder):
-    """start(file, name=the file's, path=where names say, more="", options=(), before=a command that runs it) -> a
-    running Node that has rules"""
+    """start(file, name=the file's, path=where names say, more="", options=(), before=a command that runs it, text=the
+    file's, with {{name}} and {{more}}) -> a running Node that has rules"""
     nodes = []
 
     def run(file="edge-1", path=None, name=None, **options):

@@ -95,8 +95,10 @@ def main():
         os.environ["PATH"] = environment["PATH"]  # for what is started without a shell
         commands = follow("docs/first-data-plane.md", folder, environment, prefix)
         of_running = follow("docs/running-node.md", pathlib.Path(temporary) / "running", environment, prefix)
-        if commands < 7 or of_running < 9:
-            sys.exit(f"docs: only {commands} and {of_running} commands were found on the pages; has their form changed?")
+        of_firewall = follow("docs/firewall.md", pathlib.Path(temporary) / "firewall", environment, prefix)
+        if commands < 7 or of_running < 9 or of_firewall < 9:
+            sys.exit(f"docs: only {commands}, {of_running} and {of_firewall} commands were found on the pages; has their "
+                     f"form changed?")
 
         programs = [content for language, content, _ in blocks((SOURCE / "README.md").read_text()) if language == "cpp"]
         if len(programs) != 1:
@@ -105,7 +107,7 @@ def main():
         output = run("cmake --build build && ./build/first", folder, environment)
         if "0 out, 1000000 dropped" not in output and "1000000 out, 0 dropped" not in output:
             sys.exit(f"docs: the README's program printed\n{output}")
-        print(f"{commands + of_running} commands and 2 programs did what the documents say")
+        print(f"{commands + of_running + of_firewall} commands and 2 programs did what the documents say")
 
 
 if __name__ == "__main__":

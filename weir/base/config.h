@@ -36,6 +36,11 @@ class Config {
   static Result<Config> read_file(const std::string& path);
   /// The same of a text; errors call it `name`.
   static Result<Config> parse(std::string_view text, std::string name);
+  /// A file's documents, in their order; those that say nothing are left out. The limits hold for all of them together.
+  static Result<std::vector<Config>> read_documents(const std::string& path);
+  static Result<std::vector<Config>> parse_documents(std::string_view text, std::string name);
+  /// A file's text as it is, up to a little more than `byte_limit`; errors as of `read_file`.
+  static Result<std::string> read_text(const std::string& path);
   /// A value given on the command line: its places are `name` alone, without line and column.
   static Result<Config> parse_argument(std::string_view text, std::string name);
 

@@ -52,6 +52,18 @@ TEST(Config, AliasesRepeat) {
   EXPECT_EQ((*config.find("b")->list())[1].integer(0, 9), 2);
 }
 
+TEST(Config, ReadsSeveralDocuments) {
+  const auto documents = Config::parse_documents("a: 1\n---\n---\n# nothing\n---\n- b\n...\n---\nc: &x 3\n", "n.yaml");
+  ASSERT_TRUE(documents) << message(documents);
+  ASSERT_EQ(documents->size(), 3U);
+  EXPECT_EQ((*documents)[1].place(), "n.yaml:6:1");
+  EXPECT_EQ((*documents)[2].find("c")->place(), "n.yaml:9:4");
+  EXPECT_TRUE(Config::parse_documents("# nothing\n", "n.yaml")->empty());
+  EXPECT_EQ(message(Config::parse_documents("a: 1\n---\nb: 1\nb: 2\n", "n.yaml")),
+            "n.yaml:4:1: 'b' is there twice; the first is at n.yaml:3:1; remove one");
+  EXPECT_EQ(message(Config::parse_documents("a: &x 1\n---\nb: *x\n", "n.yaml")).substr(0, 12), "n.yaml:3:4: ");
+}
+
 struct BadText {
   const char* description;
   std::string text;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <streambuf>
 #include <unordered_map>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,9 +51,10 @@ class Builder final : public YAML::EventHandler {
   [[noreturn]] static void refuse(const Config::Place& place, std::string message) {
     throw Refused{Error{std::move(message)}.at(place.to_string())};
   }
-  Config take() { return std::move(root_); }
+  /// The document that was read, to make room for the next one.
+  Config take() { return std::exchange(root_, {}); }
 
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override { anchors_.clear(); }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     count(mark, 1);
@@ -249,7 +251,8 @@ std::string explain(const std::string& message) {
                                  : fmt::format("{}; {}", message, known->second);
 }
 
-Result<Config> read(std::string_view text, std::string name, bool places) {
+/// All documents of a text.
+Result<std::vector<Config>> read(std::string_view text, std::string name, bool places) {
   auto shared = std::make_shared<const std::string>(std::move(name));
   if (text.size() > Config::byte_limit) {
     return error("{}: {} bytes, and the limit is {}; is this the right file?", *shared, text.size(),
@@ -267,15 +270,11 @@ Result<Config> read(std::string_view text, std::string name, bool places) {
     View view(text);
     std::istream stream(&view);
     YAML::Parser parser(stream);
-    if (!parser.HandleNextDocument(builder)) {
-      return Config::null({shared, 0, 0});
+    std::vector<Config> documents;
+    while (parser.HandleNextDocument(builder)) {
+      documents.push_back(builder.take());
     }
-    Config config = builder.take();
-    Builder second(text, shared, places);
-    if (parser.HandleNextDocument(second)) {
-      return second.take().error("a second document; one file holds one");
-    }
-    return config;
+    return documents;
   } catch (const Refused& refused) {
     return std::unexpected(refused.error);
   } catch (const YAML::Exception& exception) {
@@ -283,6 +282,18 @@ Result<Config> read(std::string_view text, std::string name, bool places) {
   } catch (const std::exception& exception) {
     return error("{}: {}", *shared, exception.what());
   }
+}
+
+/// The one document of a text.
+Result<Config> read_one(std::string_view text, const std::string& name, bool places) {
+  const auto documents = read(text, name, places);
+  if (!documents) {
+    return std::unexpected(documents.error());
+  }
+  if (documents->size() > 1) {
+    return (*documents)[1].error("a second document; one file holds one");
+  }
+  return documents->empty() ? Config::null({std::make_shared<const std::string>(name), 0, 0}) : documents->front();
 }
 
 Result<std::string> read_bytes(const std::string& path) {
@@ -327,6 +338,8 @@ Result<std::string> read_bytes(const std::string& path) {
 
 }  // namespace
 
+Result<std::string> Config::read_text(const std::string& path) { return read_bytes(path); }
+
 Result<Config> Config::read_file(const std::string& path) {
   auto text = read_bytes(path);
   if (!text) {
@@ -335,13 +348,24 @@ Result<Config> Config::read_file(const std::string& path) {
   if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
     return weir::error("{} is empty", path);
   }
-  return read(*text, path, true);
+  return read_one(*text, path, true);
 }
 
-Result<Config> Config::parse(std::string_view text, std::string name) { return read(text, std::move(name), true); }
-
-Result<Config> Config::parse_argument(std::string_view text, std::string name) {
-  return read(text, std::move(name), false);
+Result<std::vector<Config>> Config::read_documents(const std::string& path) {
+  const auto text = read_bytes(path);
+  return text ? parse_documents(*text, path) : std::unexpected(text.error());
 }
+
+Result<Config> Config::parse(std::string_view text, std::string name) { return read_one(text, name, true); }
+
+Result<std::vector<Config>> Config::parse_documents(std::string_view text, std::string name) {
+  auto documents = read(text, std::move(name), true);
+  if (documents) {
+    std::erase_if(*documents, &Config::is_null);
+  }
+  return documents;
+}
+
+Result<Config> Config::parse_argument(std::string_view text, std::string name) { return read_one(text, name, false); }
 
 }  // namespace weir

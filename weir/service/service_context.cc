@@ -58,7 +58,9 @@ std::span<const Config::Entry> ServiceContext::map(std::string_view setting) con
   return value == nullptr ? std::span<const Config::Entry>() : value->map().value_or(std::span<const Config::Entry>());
 }
 
-std::string ServiceContext::path(std::string_view setting) const { return folder_ / text(setting); }
+std::string ServiceContext::path(std::string_view setting) const { return path_of(text(setting)); }
+
+std::string ServiceContext::path_of(const std::string& text) const { return folder_ / text; }
 
 Result<PortId> ServiceContext::port(const Config& value) const {
   const auto name = value.string("the name of a port");

@@ -51,6 +51,8 @@ class ServiceContext {
   [[nodiscard]] std::span<const Config::Entry> map(std::string_view setting) const;
   /// The setting's path, from the folder that it is relative to.
   [[nodiscard]] std::string path(std::string_view setting) const;
+  /// The same for a path that stands in a list or map.
+  [[nodiscard]] std::string path_of(const std::string& text) const;
   /// The setting with its place; null if it is not given.
   [[nodiscard]] Config config(std::string_view setting) const;
   /// The port that `value` names. An error lists the ports.
