@@ -71,8 +71,8 @@ MUTANTS = {
         "weir/flow/region.h", "region.mask.word(i) & mask.word(i) & ~unknown.word(i);", "region.mask.word(i) & mask.word(i) & ~(unknown.word(i) & 0U);"),
     "learning_seen_as_no_change": (
         "7", "a rule is installed for a decision that itself changed what it saw",
-        "weir/flow/traced_flow.h", 'void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }',
-        "void took_effect() override {}"),
+        "weir/flow/traced_flow.h", 'void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }',
+        "void not_cacheable(std::string_view) override {}"),
     "waves_run_deep": (
         "7", "packets that recirculate keep no order of arrival",
         "weir/engine/core/core_actions.cc", "        next_[place] = packet;\n",

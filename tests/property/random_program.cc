@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",        "below",     "equals",   "multicast", "inside",  "has",    "flags",         "ingress",
-    "egress",      "table",     "prefix",   "classify",  "version", "learn",  "decrement_ttl", "fits",
-    "set",         "push_vlan", "pop_vlan", "count",     "meter",   "mirror", "every_packet",  "encapsulate",
-    "decapsulate", "neighbour", "pick",     "output",    "flood",   "select", "select_hops",   "drop",
-    "reject",      "next",      "to",       "to_host",   "resolve",
+    "read",        "below",     "equals",   "multicast",  "inside",  "has",     "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",   "version", "learn",   "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",      "meter",   "mirror",  "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "connection", "output",  "flood",   "select",        "select_hops",
+    "drop",        "reject",    "next",     "to",         "to_host", "resolve",
 };
 
 struct Number {
@@ -170,9 +170,40 @@ Vxlan tunnel(std::uint32_t number) {
   return vxlan;
 }
 
+// Looks the packet's connection up, judges it, takes the packet in or not, translates it or not.
+bool converse(Flow& flow, const Classifier<std::uint32_t>& policies, std::uint32_t n) {
+  Connection connection = flow.connection((n & 2U) != 0   ? ConnectionZone::shared(static_cast<std::uint16_t>(n & 4U))
+                                          : (n & 4U) != 0 ? ConnectionZone::of_port(PortId{7})
+                                                          : ConnectionZone::by_link());
+  if (connection.invalid() || n % 8 == 7) {
+    return connection.invalid();
+  }
+  bool yes = connection.is_new();
+  if (n % 5 == 1) {
+    const std::uint32_t* found = flow.match(policies, connection);
+    yes = found != nullptr && (*found & 1U) != 0;
+  }
+  if (n % 3 == 0) {
+    const bool v6 = connection.initiator().src.v6;
+    Translation translation;
+    translation.src = *IpAddress::parse(v6 ? "2001:db8:9::1" : "203.0.113.1");
+    translation.src_ports = {1024, static_cast<std::uint16_t>(1023 + n)};
+    if ((n & 8U) != 0) {
+      translation.dst = *IpAddress::parse(v6 ? "2001:db8:1::1" : "10.0.1.1");
+    }
+    yes = connection.commit(translation) == Committed::created;
+    connection.translate();
+  } else if (n % 3 == 1) {
+    yes = connection.commit() != Committed::noted;
+    connection.translate();
+  }
+  return yes != connection.reply();
+}
+
 }  // namespace
 
 World::World(State& s) : state(s) {
+  s.limit_connections(24);
   for (unsigned i = 0; i < kinds; ++i) {
     tables.push_back(&s.table<PairKey, std::uint32_t>(
         "table", {.capacity = i == 0 ? 6U : 64U, .idle = i == 0 ? Nanoseconds{0} : Nanoseconds{50'000'000}}));
@@ -199,12 +230,13 @@ namespace {
 
 // Steps that other steps follow, in the shares in which they are picked.
 constexpr std::array branching{
-    Step::read,   Step::read,         Step::below,         Step::equals,        Step::equals,    Step::multicast,
-    Step::inside, Step::has,          Step::has,           Step::flags,         Step::ingress,   Step::table,
-    Step::table,  Step::prefix,       Step::prefix,        Step::classify,      Step::classify,  Step::version,
-    Step::learn,  Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,      Step::set,
-    Step::set,    Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,     Step::meter,
-    Step::mirror, Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour, Step::pick,
+    Step::read,       Step::read,         Step::below,         Step::equals,        Step::equals,     Step::multicast,
+    Step::inside,     Step::has,          Step::has,           Step::flags,         Step::ingress,    Step::table,
+    Step::table,      Step::prefix,       Step::prefix,        Step::classify,      Step::classify,   Step::version,
+    Step::learn,      Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,       Step::set,
+    Step::set,        Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,      Step::meter,
+    Step::mirror,     Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour,  Step::pick,
+    Step::connection, Step::connection,   Step::connection,    Step::connection,    Step::connection, Step::connection,
 };
 constexpr std::array final{
     Step::output,  Step::output,  Step::flood,   Step::select,  Step::select_hops, Step::drop,
@@ -397,6 +429,9 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
         break;
       case Step::pick:
         yes = flow.pick(1 + n % 4) == 0;
+        break;
+      case Step::connection:
+        yes = converse(flow, *world_.classifiers[object], n);
         break;
       case Step::output:
         return flow.output(PortId{static_cast<std::uint16_t>(n % 6)});

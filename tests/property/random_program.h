@@ -73,6 +73,7 @@ enum class Step : std::uint8_t {
   decapsulate,
   neighbour,
   pick,
+  connection,
   output,
   flood,
   select,

@@ -3,6 +3,7 @@
 
 #include "traffic.h"
 
+#include <weir/engine/testing/conversations.h>
 #include <weir/packet/packet_builder.h>
 
 namespace weir::property {
@@ -115,7 +116,7 @@ PacketBuilder random_packet(Random& random, bool inner) {
 }  // namespace
 
 Frame random_frame(Random& random) {
-  Frame frame{random_packet(random, false).bytes()};
+  Frame frame{random.one_in(4) ? testing::conversation_packet(random) : random_packet(random, false).bytes()};
   if (random.one_in(10)) {
     // Broken: some bytes among the headers, or the end cut off.
     if (random.one_in(2)) {

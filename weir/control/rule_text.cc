@@ -55,6 +55,12 @@ std::string describe(const Operation& operation, Layout layout, const Names& nam
       return fmt::format("set l4.dst_port to {}", load_big<std::uint16_t>(operation.bytes()));
     case Op::set_tos:
       return fmt::format("set the traffic class to 0x{:02x}/0x{:02x}", operation.bytes()[0], operation.bytes()[1]);
+    case Op::set_icmp_id:
+      return fmt::format("set icmp.id to {}", load_big<std::uint16_t>(operation.bytes()));
+    case Op::translate_quoted:
+      return action(ActionKind::translate_quoted);
+    case Op::track:
+      return action(ActionKind::track);
     case Op::set_ttl:
       return fmt::format("set ip.ttl to {}", operation.bytes()[0]);
     case Op::decrement_ttl:

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <weir/flow/connection_entry.h>
 #include <weir/flow/drop_reason.h>
 #include <weir/flow/encapsulation.h>
 #include <weir/flow/field.h>
@@ -18,13 +19,15 @@ class Meter;
 enum class ActionKind : std::uint8_t {
   set,  ///< field, value
   decrement_ttl,
-  push_vlan,    ///< number: tag control; becomes the outer tag, type 0x8100
-  pop_vlan,     ///< takes the outer tag
-  encapsulate,  ///< number: index into Rule::tunnels
-  decapsulate,  ///< takes everything up to and with the VXLAN header
-  count,        ///< object: Counter
-  meter,        ///< object: Meter; ends with drop(metered) above the rate
-  mirror,       ///< number: port
+  push_vlan,         ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,          ///< takes the outer tag
+  encapsulate,       ///< number: index into Rule::tunnels
+  decapsulate,       ///< takes everything up to and with the VXLAN header
+  translate_quoted,  ///< number: index into Rule::quoted
+  track,             ///< object: ConnectionEntry, with number and value: see track_of. Comes first
+  count,             ///< object: Counter
+  meter,             ///< object: Meter; ends with drop(metered) above the rate
+  mirror,            ///< number: port
   // The last action of a rule is one of these.
   output,  ///< number: port
   flood,   ///< number: VLAN of the domain
@@ -46,12 +49,16 @@ struct Action {
   void* object = nullptr;
 };
 
+Action action_of(const Track& track);
+Track track_of(const Action& action);
+
 /// A condition on each packet, tested before the first action. A rule applies to packets that match and pass all.
 enum class GuardKind : std::uint8_t {
   ttl_above,   ///< TTL > number
   fits,        ///< L3 length <= number
   flags,       ///< TCP flags & (number >> 8) == number & 0xff
   frame_fits,  ///< length of the frame <= number
+  sctp_data,   ///< SCTP, and its first chunk neither opens nor closes an association
 };
 
 struct Guard {

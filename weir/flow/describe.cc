@@ -162,6 +162,8 @@ std::string describe(GuardKind kind, std::uint32_t number, bool holds) {
       return fmt::format("{} than {} bytes from the L3 header on", holds ? "not longer" : "longer", number);
     case GuardKind::frame_fits:
       return fmt::format("a frame {} than {} bytes", holds ? "not longer" : "longer", number);
+    case GuardKind::sctp_data:
+      return holds ? "an SCTP chunk of data" : "an SCTP chunk that opens or closes";
     case GuardKind::flags: {
       const std::uint32_t asked = number >> 8U;
       return fmt::format("TCP flags {} {} {}", number_text(FieldId::tcp_flags, asked), holds ? "are" : "are not",
@@ -212,6 +214,10 @@ std::string describe(const Action& action, const Names& names) {
       return "encapsulate in VXLAN";
     case ActionKind::decapsulate:
       return "take off the headers up to VXLAN";
+    case ActionKind::translate_quoted:
+      return "translate the packet that it quotes";
+    case ActionKind::track:
+      return "note it in its connection";
     case ActionKind::count:
       return fmt::format("count as '{}'", static_cast<const Counter*>(action.object)->name());
     case ActionKind::meter:

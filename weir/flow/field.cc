@@ -36,7 +36,7 @@ constexpr FieldSpec specs[field_count] = {
     {"tcp.flags", offsetof(Key, tcp_flags), 1, 0, 0xff, true, false},
     {"icmp.type", at_src_port, 1, 0, 0xff, true, false},
     {"icmp.code", at_src_port + 1, 1, 0, 0xff, true, false},
-    {"icmp.id", at_dst_port, 2, 0, 0xffff, true, false},
+    {"icmp.id", at_dst_port, 2, 0, 0xffff, true, true},
     {"vxlan.vni", offsetof(Key, vni), 3, 0, 0, false, false},
     {"tunnel.vni", offsetof(Key, vni), 3, 0, 0, false, false},
 };

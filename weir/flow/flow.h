@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <weir/flow/connection.h>
 #include <weir/flow/encapsulation.h>
 #include <weir/flow/maybe.h>
 #include <weir/flow/predicate.h>
@@ -145,6 +146,29 @@ class Flow {
     return found.action;
   }
 
+  /// The same with the first packet of the connection in the place of this one, as far as ports, addresses and the
+  /// ingress port go: so that answers are judged as their initiator was. (A change of the rules clears decisions about
+  /// answers more widely than it must: what was compared is not what their packets show.)
+  template <class A>
+  const A* match(const Classifier<A>& classifier, const Connection& connection) {
+    const std::uint32_t generation = classifier.state_.generation();
+    Key first = key();
+    const bool turned = connection.put_initiator(first);
+    const auto found = classifier.lookup(first);
+    Key consulted = turned ? Connection::without_initiator(found.consulted) : found.consulted;
+    if ((first.ingress & Key::delivery_bit) != 0) {
+      consulted.ingress = found.consulted.ingress;
+    }
+    consult_key(consulted);
+    const std::uint8_t unknown = turned ? Connection::not_its_own : 0;
+    depend({&classifier.state_, generation, static_cast<std::uint8_t>(rewritten_parts() | unknown)});
+    if (observer_ != nullptr) [[unlikely]] {
+      observer_->matched(classifier.name(), first, found.consulted,
+                         found.action != nullptr ? observer_->text_of(*found.action) : std::string());
+    }
+    return found.action;
+  }
+
   template <class T>
   const T& read(const Versioned<T>& versioned) {
     KeyedDependency dependency{&versioned.dependents_, 0};
@@ -174,7 +198,7 @@ class Flow {
   Learned learn(Table<K, V>& table, const std::type_identity_t<K>& key, const std::type_identity_t<V>& value) {
     const auto learned = dry_ ? table.would_learn(key, value) : table.learn(key, value, now());
     if (learned.outcome == Learned::added || learned.outcome == Learned::moved) {
-      took_effect();
+      not_cacheable("state was learned by this packet");
     }
     depend(learned.dependency);
     if (observer_ != nullptr) [[unlikely]] {
@@ -182,6 +206,10 @@ class Flow {
     }
     return learned.outcome;
   }
+
+  /// The connection that the packet belongs to, or may begin. Consults all that tells connections apart; a rule for
+  /// each. What the packet is depends on what was seen of the connection until now, and changes with it.
+  Connection connection(ConnectionZone zone = ConnectionZone::by_link());
 
   // ---- Conditions of each packet ----
 
@@ -263,8 +291,16 @@ class Flow {
   virtual void set_field(FieldId field, const FieldValue& value) = 0;
   virtual void depend(const KeyedDependency& dependency) = 0;
   virtual void depend(const RegionDependency& dependency) = 0;
-  /// State was changed by this decision: the next packet of the flow will not find it as this one did.
-  virtual void took_effect() = 0;
+  /// The decision is for this packet only: the next of the flow may not find what this one found.
+  virtual void not_cacheable(std::string_view why) = 0;
+  /// What the packet has beside its key.
+  virtual const TransportFacts& transport() = 0;
+  /// The port that it came in by, without noting that it was looked at.
+  virtual PortId arrived_by() = 0;
+  /// The action.
+  virtual void track(const Track& track) = 0;
+  virtual bool test_sctp_data() = 0;
+  virtual void translate_quoted(const QuotedTranslation& translation) = 0;
   /// The flow hash of the packet as it was at the start of its pass; consults what it is made of.
   virtual std::uint64_t hash() = 0;
   /// No field may be read from here on.
@@ -281,6 +317,8 @@ class Flow {
   bool dry_ = false;  ///< nothing is learned: it is only said what would be
 
  private:
+  friend class Connection;
+
   template <class V>
   const V* keep(const V& value) {
     static_assert(alignof(V) <= 16);

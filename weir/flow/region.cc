@@ -26,6 +26,7 @@ std::array<Key, combinations> all_combinations() {
       fill(key.vlan_inner);
       key.layout = Layout::tags_mask;
     }
+    key.ingress = (parts & ingress) != 0 ? 0xffff : 0;
     key.ttl = (parts & ttl) != 0 ? 0xff : 0;
     key.tos = (parts & tos) != 0 ? 0xff : 0;
     if ((parts & src) != 0) {
@@ -38,7 +39,6 @@ std::array<Key, combinations> all_combinations() {
       fill(key.src_port);
       fill(key.dst_port);
     }
-    key.ingress = (parts & way) != 0 ? 0xffff : 0;
   }
   return masks;
 }

@@ -22,6 +22,7 @@ struct Rule {
   std::vector<Guard> guards;
   std::vector<Action> actions;
   std::vector<Vxlan> tunnels;
+  std::vector<QuotedTranslation> quoted;
   std::vector<KeyedDependency> keyed;
   std::vector<RegionDependency> regions;
   std::uint64_t stages = 0;          ///< bit i: flow stage i took part (stage 63 and beyond share a bit)
@@ -32,6 +33,7 @@ struct Rule {
     guards.clear();
     actions.clear();
     tunnels.clear();
+    quoted.clear();
     keyed.clear();
     regions.clear();
     stages = 0;

@@ -91,6 +91,15 @@ Neighbours& State::neighbours() {
   return *neighbours_;
 }
 
+Connections& State::connections() {
+  std::call_once(connections_made_, [this] {
+    connections_ = &keep(
+        tables_, std::make_unique<Connections>(seed_, connection_limit_, [this](Nanoseconds at) { schedule(at); }));
+    has_connections_.store(true, std::memory_order_release);
+  });
+  return *connections_;
+}
+
 void State::schedule(Nanoseconds at) {
   Nanoseconds seen = next_expiry_.load(std::memory_order_relaxed);
   while (at < seen && !next_expiry_.compare_exchange_weak(seen, at, std::memory_order_relaxed)) {

@@ -13,6 +13,7 @@
 #include <weir/base/clock.h>
 #include <weir/base/epoch.h>
 #include <weir/flow/classifier.h>
+#include <weir/flow/connections.h>
 #include <weir/flow/counter.h>
 #include <weir/flow/delivery.h>
 #include <weir/flow/drop_reason.h>
@@ -88,6 +89,12 @@ class State {
   /// Whom the node has next to it. Made when it is first asked for, so that nodes without neighbours show no table.
   Neighbours& neighbours();
   [[nodiscard]] bool has_neighbours() const { return has_neighbours_.load(std::memory_order_acquire); }
+
+  /// The connections that the node follows. Made when they are first asked for; at most `connection_limit` of them.
+  Connections& connections();
+  [[nodiscard]] bool has_connections() const { return has_connections_.load(std::memory_order_acquire); }
+  /// Before `connections` is first called.
+  void limit_connections(std::uint32_t limit) { connection_limit_ = limit; }
 
   /// Seed of every hash of this node.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
@@ -171,6 +178,10 @@ class State {
   std::once_flag neighbours_made_;
   std::unique_ptr<Neighbours> neighbours_;
   std::atomic<bool> has_neighbours_{false};
+  std::once_flag connections_made_;
+  std::uint32_t connection_limit_ = Connections::default_limit;
+  Connections* connections_ = nullptr;  // among tables_
+  std::atomic<bool> has_connections_{false};
   std::atomic<Nanoseconds> next_expiry_{~Nanoseconds{0}};
   std::mutex expiry_mutex_;
   std::atomic<unsigned> regions_{0};

@@ -5,6 +5,7 @@
 
 #include <weir/packet/ethernet.h>
 #include <weir/packet/flow_hash.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -28,6 +29,7 @@ std::uint8_t part_of(FieldId field) {
       return rewritten::ttl;
     case FieldId::l4_src_port:
     case FieldId::l4_dst_port:
+    case FieldId::icmp_id:
       return rewritten::ports;
     default:
       return rewritten::tags;
@@ -48,6 +50,7 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   ttl_taken_ = 0;
   ttl_set_ = false;
   facts_ = facts;
+  transport_read_ = false;
   encapsulated_ = false;
   closed_by_ = nullptr;
   decapsulated_ = false;
@@ -141,7 +144,7 @@ std::uint8_t TracedFlow::begin_delivery(std::uint32_t port) {
     egress_ = to;
     current_.ingress = static_cast<std::uint16_t>(Key::delivery_bit | to.number);
     rewritten_.ingress = 0xffff;
-    parts_ |= rewritten::way;
+    parts_ |= rewritten::ingress;
   }
   return entry.stage;
 }
@@ -181,6 +184,7 @@ void TracedFlow::finish(const Verdict& verdict) {
 void TracedFlow::undo() {
   rule_.actions.clear();
   rule_.tunnels.clear();
+  rule_.quoted.clear();
 }
 
 // A decision that failed does nothing but drop.
@@ -333,6 +337,44 @@ std::uint64_t TracedFlow::hash() {
 bool TracedFlow::test_flags(Flags flags) {
   const bool holds = (original_.tcp_flags & flags.mask) == flags.wanted;
   return guard(GuardKind::flags, std::uint32_t{flags.mask} << 8U | flags.wanted, holds);
+}
+
+const TransportFacts& TracedFlow::transport() {
+  require_open("a look at the connection");
+  if (facts_.packet == nullptr) {
+    throw StageError{"a look at the connection where there is no packet"};
+  }
+  if (!transport_read_) {
+    const Packet& packet = *facts_.packet;
+    transport_ = read_transport({.frame = {packet.data, packet.head()},
+                                 .layout = packet.layout,
+                                 .l3 = packet.l3,
+                                 .l4 = packet.l4,
+                                 .frame_bytes = packet.length,
+                                 .segments = packet.offload.gso_size != 0});
+    transport_read_ = true;
+  }
+  return transport_;
+}
+
+// First of all actions: what others do to the packet must not matter.
+void TracedFlow::track(const Track& track) {
+  const Action action = action_of(track);
+  rule_.actions.insert(rule_.actions.begin(), action);
+  if (observer_ != nullptr) [[unlikely]] {
+    observer_->acted(action);
+  }
+}
+
+void TracedFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  act({.kind = ActionKind::translate_quoted, .number = static_cast<std::uint32_t>(rule_.quoted.size())});
+  rule_.quoted.push_back(translation);
+}
+
+bool TracedFlow::test_sctp_data() {
+  return guard(GuardKind::sctp_data, 0, transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk));
 }
 
 bool TracedFlow::decrement_ttl() {

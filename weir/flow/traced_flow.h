@@ -10,6 +10,7 @@ namespace weir {
 struct PacketFacts {
   std::uint32_t l3_length = 0;
   std::uint32_t frame_length = 0;
+  const Packet* packet = nullptr;  ///< parsed, its headers contiguous; nullptr: connections cannot be asked for
 };
 
 /// Records one decision, from a stage of the pipeline to a final action. Reused for packet after packet; one thread.
@@ -53,7 +54,14 @@ class TracedFlow final : public Flow {
   void set_field(FieldId field, const FieldValue& value) override;
   void depend(const KeyedDependency& dependency) override;
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
-  void took_effect() override { rule_.not_cacheable = "state was learned by this packet"; }
+  void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }
+  const TransportFacts& transport() override;
+  PortId arrived_by() override {
+    return PortId{egress_.valid() && facts_.packet != nullptr ? facts_.packet->ingress : original_.ingress};
+  }
+  void track(const Track& track) override;
+  bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
   void close(const char* by) override { closed_by_ = by; }
   std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
@@ -97,6 +105,8 @@ class TracedFlow final : public Flow {
   unsigned ttl_taken_ = 0;
   bool ttl_set_ = false;
   PacketFacts facts_;
+  TransportFacts transport_;
+  bool transport_read_ = false;
   bool encapsulated_ = false;
   std::int32_t outer_length_ = 0;  // of the encapsulated packet's L3 length, what its frame had not
   const char* closed_by_ = nullptr;

@@ -11,6 +11,7 @@
 #include <weir/packet/parse.h>
 #include <weir/packet/sctp.h>
 #include <weir/packet/tcp.h>
+#include <weir/packet/transport.h>
 #include <weir/packet/udp.h>
 
 namespace weir::edit {
@@ -26,6 +27,12 @@ inline void transport_checksum(Packet& packet, std::span<const std::uint8_t> bef
       break;
     case L4::udp:
       field = packet.data + packet.l4 + offsetof(UdpHeader, checksum);
+      break;
+    case L4::icmp:
+      if (pseudo) {
+        return;  // it has none
+      }
+      field = packet.data + packet.l4 + 2;
       break;
     case L4::icmpv6:
       field = packet.data + packet.l4 + 2;
@@ -93,6 +100,16 @@ inline void set_port(Packet& packet, unsigned which, const std::uint8_t* port) {
   transport_checksum(packet, {at, 2}, {port, 2}, false);
   std::memcpy(at, port, 2);
 }
+
+/// Bytes 4 and 5 of ICMP and ICMPv6: the identifier of an echo.
+inline void set_icmp_id(Packet& packet, const std::uint8_t* id) {
+  std::uint8_t* at = packet.data + packet.l4 + 4;
+  transport_checksum(packet, {at, 2}, {id, 2}, false);
+  std::memcpy(at, id, 2);
+}
+
+/// The packet that an ICMP error quotes.
+void translate_quoted(Packet& packet, const QuotedTranslation& translation);
 
 /// Bits `mask` of the TOS or traffic class.
 inline void set_tos(Packet& packet, std::uint8_t value, std::uint8_t mask) {

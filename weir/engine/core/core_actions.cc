@@ -12,11 +12,47 @@ namespace weir {
 
 std::uint64_t CoreExecutor::hash_of(std::size_t i) const { return flow_hash(keys_[i], context_.state.seed()); }
 
+namespace {
+
+// The packet is one of an established connection: its rule matches its layout and flags.
+void track_packet(const Track& track, const Packet& packet, Nanoseconds now) {
+  if (!track.holds()) [[unlikely]] {
+    return;
+  }
+  track.use(now);
+  if (!track.tcp) {
+    return;
+  }
+  const auto& tcp = *reinterpret_cast<const TcpHeader*>(packet.data + packet.l4);
+  const std::uint8_t* l3 = packet.data + packet.l3;
+  std::uint32_t end = packet.l3;  // of the packet, as IP has it
+  if (packet.offload.gso_size != 0) [[unlikely]] {
+    end = packet.length;
+  } else if (packet.layout.l3() == L3::ipv4) {
+    end += load_big<std::uint16_t>(l3 + offsetof(Ipv4Header, total_length));
+  } else {
+    end += load_big<std::uint16_t>(l3 + offsetof(Ipv6Header, payload_length)) + std::uint32_t{sizeof(Ipv6Header)};
+  }
+  const std::uint32_t payload = end - packet.l4 - tcp.header_length();
+  track.entry->tcp.advance({tcp.sequence, tcp.acknowledgment, payload, tcp.window}, track.side);
+}
+
+}  // namespace
+
 void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds now) {
   const std::size_t place = place_[i];
   Packet* packet = wave_[place];
   for (const Operation* operation = program.begin();; operation = operation->next()) {
     switch (operation->op) {
+      case Op::set_icmp_id:
+        edit::set_icmp_id(*packet, operation->bytes());
+        break;
+      case Op::translate_quoted:
+        edit::translate_quoted(*packet, operation->operand<QuotedTranslation>());
+        break;
+      case Op::track:
+        track_packet(operation->operand<Track>(), *packet, now);
+        break;
       case Op::set_macs:
         std::memcpy(packet->data, operation->bytes(), 12);
         break;

@@ -5,6 +5,7 @@
 
 #include <weir/packet/edit.h>
 #include <weir/packet/pull_up.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -16,9 +17,17 @@ constexpr unsigned wave_limit = 16;
 constexpr DropReason not_tried{"not_tried",
                                "a packet stage, or the node itself, would take it, which is not tried out"};
 
+// What the first action of a rule will touch.
+void prefetch_connection(const Program& program) {
+  const Operation* first = program.begin();
+  if (first->op == Op::track) {
+    __builtin_prefetch(first->operand<Track>().entry, 1);
+  }
+}
+
 Rule without_effects(Rule rule, State& state) {
   std::erase_if(rule.actions, [](const Action& action) {
-    return action.kind == ActionKind::count || action.kind == ActionKind::meter;
+    return action.kind == ActionKind::track || action.kind == ActionKind::count || action.kind == ActionKind::meter;
   });
   Action& last = rule.actions.back();
   if (last.kind == ActionKind::to_host || last.kind == ActionKind::resolve) {
@@ -214,6 +223,7 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     if (found_[i] != no_rule) {
       if (cache_.matches(found_[i], keys_[i])) [[likely]] {
         ++exact_;
+        prefetch_connection(cache_.body(found_[i]).program);
       } else {
         found_[i] = no_rule;
       }
@@ -247,6 +257,12 @@ bool CoreExecutor::guards_hold(const RuleBody& body, std::size_t i) const {
       case GuardKind::frame_fits:
         holds = frame_length(*wave_[place_[i]]) <= number;
         break;
+      case GuardKind::sctp_data: {
+        const Packet& packet = *wave_[place_[i]];
+        const std::size_t chunk = packet.l4 + sizeof(SctpHeader);
+        holds = chunk + 4 <= packet.head() && !sctp_chunk::opens_or_closes(packet.data[chunk]);
+        break;
+      }
       case GuardKind::flags:
         holds = (keys_[i].tcp_flags & number >> 8U) == (number & 0xffU);
         break;
@@ -300,7 +316,7 @@ void CoreExecutor::decide(std::size_t i, Nanoseconds now, DecisionBudget& budget
   context_.stats.misses.add();
   changed_ = true;
   const Packet& packet = *wave_[place_[i]];
-  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet)}, now);
+  flow_.decide(keys_[i], {l3_length(packet), frame_length(packet), &packet}, now);
   const Rule& rule = flow_.rule();
   RuleIndex index = no_rule;
   if (caching_) {

@@ -106,6 +106,8 @@ class Writer {
         return put(Op::set_ttl, value[0]);
       case FieldId::l4_src_port:
         return put(Op::set_src_port, 0, value.data(), 2);
+      case FieldId::icmp_id:
+        return put(Op::set_icmp_id, 0, value.data(), 2);
       default:  // the flow refuses to set anything else
         return put(Op::set_dst_port, 0, value.data(), 2);
     }
@@ -152,6 +154,12 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
     }
     case ActionKind::decapsulate:
       return writer.put(Op::decapsulate);
+    case ActionKind::translate_quoted:
+      return writer.put(Op::translate_quoted, 0, &rule.quoted[action.number], sizeof(QuotedTranslation));
+    case ActionKind::track: {
+      const Track track = track_of(action);
+      return writer.put(Op::track, 0, &track, sizeof track);
+    }
     case ActionKind::count:
       return object(Op::count);
     case ActionKind::meter:

@@ -27,8 +27,11 @@ enum class Op : std::uint8_t {
   pop_vlan,
   encapsulate,  ///< operand: Tunnel
   decapsulate,
-  count,  ///< operand: Counter*
-  meter,  ///< operand: Meter*
+  set_icmp_id,
+  translate_quoted,  ///< operand: QuotedTranslation
+  track,             ///< operand: Track
+  count,             ///< operand: Counter*
+  meter,             ///< operand: Meter*
   mirror,
   // final
   output,

@@ -6,6 +6,7 @@
 #include <weir/engine/reference/flow_hash.h>
 #include <weir/engine/reference/rewrite.h>
 #include <weir/engine/reference/tunnel.h>
+#include <weir/packet/sctp.h>
 
 namespace weir {
 
@@ -23,6 +24,12 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
   headers_ = reference::parse(frame_);
   arrived_ = headers_.layout;
   hash_ = reference::flow_hash(frame_, headers_, state_.seed());
+  transport_ = read_transport({.frame = frame_.bytes,
+                               .layout = arrived_,
+                               .l3 = headers_.l3,
+                               .l4 = headers_.l4,
+                               .frame_bytes = frame_.length(),
+                               .segments = frame_.offload.gso_size != 0});
   closed_by_ = nullptr;
   encapsulated_ = false;
   decapsulated_ = false;
@@ -156,6 +163,26 @@ std::uint64_t DirectFlow::hash() {
 }
 
 bool DirectFlow::test_flags(Flags flags) { return (frame_.bytes[headers_.l4 + 13] & flags.mask) == flags.wanted; }
+
+const TransportFacts& DirectFlow::transport() {
+  require_open("a look at the connection");
+  return transport_;
+}
+
+// First of all effects: what others do to the packet must not matter.
+void DirectFlow::track(const Track& track) {
+  const TcpSegment segment{transport_.sequence, transport_.acknowledgment, transport_.payload, transport_.window};
+  effects_.insert(effects_.begin(), Tracked{track, segment});
+}
+
+void DirectFlow::translate_quoted(const QuotedTranslation& translation) {
+  require_open("a translation");
+  transport_.quoted.apply(translation);
+  reference::translate_quoted(frame_, headers_, translation);
+  parse_again();
+}
+
+bool DirectFlow::test_sctp_data() { return transport_.whole && !sctp_chunk::opens_or_closes(transport_.chunk); }
 
 bool DirectFlow::decrement_ttl() {
   if (!layout().ip()) {

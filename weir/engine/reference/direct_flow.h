@@ -30,7 +30,11 @@ class DirectFlow final : public Flow {
   struct Lost {
     ReasonId reason;
   };
-  using Effect = std::variant<Counted, Metered, Mirrored, Lost>;
+  struct Tracked {
+    Track track;
+    TcpSegment segment;
+  };
+  using Effect = std::variant<Counted, Metered, Mirrored, Lost, Tracked>;
 
   DirectFlow(State& state, const Pipeline& pipeline) : state_(state), pipeline_(pipeline) {}
 
@@ -82,7 +86,13 @@ class DirectFlow final : public Flow {
   std::uint8_t rewritten_parts() override { return 0; }
   void depend(const KeyedDependency&) override {}
   void depend(const RegionDependency&) override {}
-  void took_effect() override {}
+  void not_cacheable(std::string_view) override {}
+
+  const TransportFacts& transport() override;
+  PortId arrived_by() override { return PortId{frame_.ingress}; }
+  void track(const Track& track) override;
+  bool test_sctp_data() override;
+  void translate_quoted(const QuotedTranslation& translation) override;
 
   Verdict run();
   Verdict failed(ReasonId reason);
@@ -99,6 +109,7 @@ class DirectFlow final : public Flow {
   reference::Frame frame_;
   reference::Headers headers_;  // of frame_
   Layout arrived_;              // how the packet was found
+  TransportFacts transport_;
   std::uint64_t hash_ = 0;
   const char* closed_by_ = nullptr;
   bool encapsulated_ = false;

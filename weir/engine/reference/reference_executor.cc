@@ -145,6 +145,13 @@ bool ReferenceExecutor::carry_out(const DirectFlow::Effect& effect, Nanoseconds 
     }
   } else if (const auto* mirrored = std::get_if<DirectFlow::Mirrored>(&effect)) {
     copy_to(mirrored->port.number, mirrored->frame);
+  } else if (const auto* tracked = std::get_if<DirectFlow::Tracked>(&effect)) {
+    if (tracked->track.holds()) {
+      tracked->track.use(now);
+      if (tracked->track.tcp) {
+        tracked->track.entry->tcp.advance(tracked->segment, tracked->track.side);
+      }
+    }
   } else if (const auto* lost = std::get_if<DirectFlow::Lost>(&effect)) {
     drop(lost->reason);
     return false;

@@ -45,6 +45,12 @@ void update_transport(Frame& frame, const Headers& headers, const Change& change
     case L4::udp:
       field += 6;
       break;
+    case L4::icmp:
+      if (pseudo) {
+        return;  // covers no pseudo-header
+      }
+      field += 2;
+      break;
     case L4::icmpv6:
       field += 2;
       break;
@@ -152,6 +158,8 @@ void set(Frame& frame, const Headers& headers, FieldId field, const FieldValue& 
     case FieldId::l4_src_port:
     case FieldId::l4_dst_port:
       return set_port(frame, headers, field == FieldId::l4_dst_port, value);
+    case FieldId::icmp_id:
+      return update_transport(frame, headers, replace(frame, headers.l4 + 4, std::span(value.bytes).first(2)), false);
     default:
       return;  // cannot be set
   }
@@ -170,6 +178,61 @@ void push_vlan(Frame& frame, std::uint16_t control) {
 void pop_vlan(Frame& frame) {
   frame.bytes.erase(frame.bytes.begin() + 12, frame.bytes.begin() + 16);
   move_offload(frame, -4);
+}
+
+// The quoted packet is rewritten as a packet of its own would be; then the message's checksum learns of all of it.
+void translate_quoted(Frame& frame, const Headers& headers, const QuotedTranslation& translation) {
+  if (frame.offload.gso_size == 0) {
+    finish_checksum(frame);
+  }
+  const std::size_t icmp = headers.l4;
+  const std::size_t l3 = icmp + translation.l3;
+  const std::size_t l4 = icmp + translation.l4;
+  const auto padded = [&] {
+    Bytes quoted(frame.bytes.begin() + static_cast<std::ptrdiff_t>(l3), frame.bytes.end());
+    quoted.resize((quoted.size() + 1) / 2 * 2);
+    return quoted;
+  };
+  const Bytes before = padded();
+
+  const std::uint8_t protocol = translation.protocol;
+  const bool icmp_too = protocol == 1 || protocol == 58;
+  const std::size_t field = l4 + (protocol == 6 ? 16 : protocol == 17 ? 6 : 2);
+  bool has_checksum = (protocol == 6 || protocol == 17 || icmp_too) && field + 2 <= l3 + translation.bytes &&
+                      field + 2 <= std::min<std::size_t>(frame.bytes.size(), Packet::header_bytes);
+  has_checksum = has_checksum && !(protocol == 17 && word_at(frame, field) == 0);
+  std::uint16_t own = has_checksum ? word_at(frame, field) : 0;
+  const auto put = [&](std::size_t at, std::span<const std::uint8_t> with, bool covered) {
+    const Change change = replace(frame, at, with);
+    if (covered) {
+      own = updated(own, change.before, change.after);
+    }
+    return change;
+  };
+  const bool v6 = translation.src.v6;
+  const std::size_t size = v6 ? 16 : 4;
+  for (const bool destination : {false, true}) {
+    const IpAddress& address = destination ? translation.dst : translation.src;
+    const Change change =
+        put(l3 + (v6 ? 8 : 12) + (destination ? size : 0), std::span(address.bytes).first(size), protocol != 1);
+    if (!v6) {
+      put_word(frame, l3 + 10, updated(word_at(frame, l3 + 10), change.before, change.after));
+    }
+  }
+  const auto put_number = [&](std::size_t at, std::uint16_t number) {
+    const std::uint8_t word[] = {static_cast<std::uint8_t>(number >> 8U), static_cast<std::uint8_t>(number)};
+    put(at, word, true);
+  };
+  if (icmp_too) {
+    put_number(l4 + 4, translation.icmp_id);
+  } else if (protocol == 6 || protocol == 17 || protocol == 132) {
+    put_number(l4, translation.src_port);
+    put_number(l4 + 2, translation.dst_port);
+  }
+  if (has_checksum) {
+    put_word(frame, field, protocol == 17 && own == 0 ? 0xffff : own);
+  }
+  put_word(frame, icmp + 2, updated(word_at(frame, icmp + 2), before, padded()));
 }
 
 void finish_checksum(Frame& frame) {

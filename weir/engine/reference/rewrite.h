@@ -3,6 +3,7 @@
 
 #include <weir/engine/reference/headers.h>
 #include <weir/flow/field.h>
+#include <weir/packet/transport.h>
 
 namespace weir::reference {
 
@@ -15,6 +16,9 @@ void set_ttl(Frame& frame, const Headers& headers, std::uint8_t ttl);
 /// A tag of type 0x8100 in front of those there are.
 void push_vlan(Frame& frame, std::uint16_t control);
 void pop_vlan(Frame& frame);
+
+/// The packet that an ICMP error quotes.
+void translate_quoted(Frame& frame, const Headers& headers, const QuotedTranslation& translation);
 
 /// Computes the checksum that was left to the device.
 void finish_checksum(Frame& frame);
