@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",        "below",     "equals",   "multicast",  "inside",  "has",     "flags",         "ingress",
-    "egress",      "table",     "prefix",   "classify",   "version", "learn",   "decrement_ttl", "fits",
-    "set",         "push_vlan", "pop_vlan", "count",      "meter",   "mirror",  "every_packet",  "encapsulate",
-    "decapsulate", "neighbour", "pick",     "connection", "output",  "flood",   "select",        "select_hops",
-    "drop",        "reject",    "next",     "to",         "to_host", "resolve",
+    "read",        "below",     "equals",   "multicast", "inside",  "has",    "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",  "version", "learn",  "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",     "meter",   "mirror", "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "connection", "output",    "flood",   "select", "select_hops",   "drop",
+    "reject",      "next",      "to",       "to_host",   "resolve",
 };
 
 struct Number {

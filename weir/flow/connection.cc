@@ -67,7 +67,7 @@ bool Connection::read_tuple(ConnectionZone zone, const TransportFacts& facts) {
   if (flow.has(layers::ports)) {
     tuple_.src_port = *flow[l4::src_port];
     tuple_.dst_port = *flow[l4::dst_port];
-    return facts.whole;
+    return facts.whole || facts.later_fragment;
   }
   if (is_icmp(tuple_.protocol)) {
     const auto type = flow[icmp::type];
@@ -78,13 +78,14 @@ bool Connection::read_tuple(ConnectionZone zone, const TransportFacts& facts) {
     tuple_.src_port = tuple_.dst_port = flow[icmp::id].value_or(0);
     return tuple_.role != Role::none;
   }
-  return facts.whole && !has_ports(tuple_.protocol);
+  const bool first_seen = facts.later_fragment && flow.layout().l4() == L4::other;
+  return (facts.whole || first_seen) && !has_ports(tuple_.protocol);
 }
 
 void Connection::look_up(ConnectionZone zone) {
   const TransportFacts& facts = flow_.transport();
   if (!read_tuple(zone, facts)) {
-    if (facts.error || (!facts.whole && !flow_.has(layers::later_fragment))) {
+    if (facts.error || (!facts.whole && !facts.later_fragment)) {
       flow_.not_cacheable("what makes the packet invalid is not in its key");
     }
     return;
@@ -92,7 +93,9 @@ void Connection::look_up(ConnectionZone zone) {
   if (facts.error) {
     return judge_error(facts);
   }
-  if (tuple_.protocol == ip_protocol::tcp) {
+  if (facts.later_fragment) {
+    // Its layout says so; it has no flags or chunks.
+  } else if (tuple_.protocol == ip_protocol::tcp) {
     constexpr std::uint8_t telling = tcp_flag::syn | tcp_flag::fin | tcp_flag::rst | tcp_flag::ack;
     flow_.test(tcp::flags, flags(telling, facts.flags & telling));
   } else if (tuple_.protocol == ip_protocol::sctp && !flow_.test_sctp_data()) {
@@ -145,10 +148,8 @@ bool Connection::put_initiator(Key& key) const {
   const Key before = key;
   key.src = tuple_.src.bytes;
   key.dst = tuple_.dst.bytes;
-  if (found_.entry != nullptr && !found_.reopens) {
-    if ((key.ingress & Key::delivery_bit) == 0) {  // the egress port stays
-      key.ingress = found_.ingress.number;
-    }
+  if (found_.entry != nullptr && !found_.reopens && (key.ingress & Key::delivery_bit) == 0) {
+    key.ingress = found_.ingress.number;
   }
   if (has_ports(key.protocol) && has_ports(tuple_.protocol)) {
     store_big<std::uint16_t>(key.src_port.data(), tuple_.src_port);
@@ -186,7 +187,8 @@ Committed Connection::commit(const Translation& translation) {
     return begin(*reply);
   }
   if (found_.plain) {
-    flow_.track({found_.entry, found_.serial, found_.side, tuple_.protocol == ip_protocol::tcp});
+    const bool tcp = tuple_.protocol == ip_protocol::tcp && !flow_.transport().later_fragment;
+    flow_.track({found_.entry, found_.serial, found_.side, tcp});
   } else if (!flow_.dry_) {
     flow_.state().connections().note(found_, flow_.transport(), flow_.now());
   }

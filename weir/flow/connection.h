@@ -62,7 +62,7 @@ class Connection {
 
   // Puts what the first packet had where a key has it; whether that changed the key.
   bool put_initiator(Key& key) const;
-  static constexpr std::uint8_t not_its_own = rewritten::src | rewritten::dst | rewritten::ports | rewritten::ingress;
+  static constexpr std::uint8_t not_its_own = rewritten::src | rewritten::dst | rewritten::ports | rewritten::way;
   // Without the bits that were the first packet's.
   static Key without_initiator(Key mask);
 

@@ -179,6 +179,10 @@ Connections::Found Connections::find(const ConnectionTuple& tuple, const Transpo
   if (facts.error) {
     return found;
   }
+  if (facts.later_fragment) {
+    found.plain = true;  // the first one was judged
+    return found;
+  }
   if (is_tcp(tuple)) {
     using Judgement = TcpConversation::Judgement;
     const Judgement judgement = entry.tcp.judge(facts, hit.side);

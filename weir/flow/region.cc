@@ -26,7 +26,6 @@ std::array<Key, combinations> all_combinations() {
       fill(key.vlan_inner);
       key.layout = Layout::tags_mask;
     }
-    key.ingress = (parts & ingress) != 0 ? 0xffff : 0;
     key.ttl = (parts & ttl) != 0 ? 0xff : 0;
     key.tos = (parts & tos) != 0 ? 0xff : 0;
     if ((parts & src) != 0) {

@@ -30,8 +30,8 @@ inline constexpr std::uint8_t tos = 8;
 inline constexpr std::uint8_t src = 16;
 inline constexpr std::uint8_t dst = 32;
 inline constexpr std::uint8_t ports = 64;
-/// That of a connection's first packet was looked at instead, or the egress port, in delivery.
-inline constexpr std::uint8_t ingress = 128;
+/// The ingress port, in whose place delivery shows the egress port, and a connection's first packet its own.
+inline constexpr std::uint8_t way = 128;
 inline constexpr unsigned combinations = 256;
 
 /// The bits of a key that belong to the parts.

@@ -144,7 +144,7 @@ std::uint8_t TracedFlow::begin_delivery(std::uint32_t port) {
     egress_ = to;
     current_.ingress = static_cast<std::uint16_t>(Key::delivery_bit | to.number);
     rewritten_.ingress = 0xffff;
-    parts_ |= rewritten::ingress;
+    parts_ |= rewritten::way;
   }
   return entry.stage;
 }

@@ -56,9 +56,7 @@ class TracedFlow final : public Flow {
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
   void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }
   const TransportFacts& transport() override;
-  PortId arrived_by() override {
-    return PortId{egress_.valid() && facts_.packet != nullptr ? facts_.packet->ingress : original_.ingress};
-  }
+  PortId arrived_by() override { return PortId{facts_.packet->ingress}; }
   void track(const Track& track) override;
   bool test_sctp_data() override;
   void translate_quoted(const QuotedTranslation& translation) override;

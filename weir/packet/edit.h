@@ -20,6 +20,9 @@ namespace weir::edit {
 /// checksum along. `pseudo`: they are part of its pseudo-header; otherwise of the transport header itself.
 inline void transport_checksum(Packet& packet, std::span<const std::uint8_t> before,
                                std::span<const std::uint8_t> after, bool pseudo) {
+  if (packet.layout.later_fragment()) [[unlikely]] {
+    return;  // it is in the first
+  }
   std::uint8_t* field = nullptr;
   switch (packet.layout.l4()) {
     case L4::tcp:
@@ -85,6 +88,10 @@ inline void set_address(Packet& packet, unsigned which, const std::uint8_t* addr
 
 /// TCP, UDP or SCTP port; `which`: 0 source, 1 destination. Not for fragments of SCTP.
 inline void set_port(Packet& packet, unsigned which, const std::uint8_t* port) {
+  if (packet.layout.later_fragment()) [[unlikely]] {
+    (which == 0 ? packet.offload.checksum_start : packet.offload.checksum_offset) = load_big<std::uint16_t>(port);
+    return;
+  }
   std::uint8_t* l4 = packet.data + packet.l4;
   std::uint8_t* at = l4 + 2 * which;
   if (packet.layout.l4() == L4::sctp) {
@@ -103,6 +110,10 @@ inline void set_port(Packet& packet, unsigned which, const std::uint8_t* port) {
 
 /// Bytes 4 and 5 of ICMP and ICMPv6: the identifier of an echo.
 inline void set_icmp_id(Packet& packet, const std::uint8_t* id) {
+  if (packet.layout.later_fragment()) [[unlikely]] {
+    packet.offload.checksum_offset = load_big<std::uint16_t>(id);
+    return;
+  }
   std::uint8_t* at = packet.data + packet.l4 + 4;
   transport_checksum(packet, {at, 2}, {id, 2}, false);
   std::memcpy(at, id, 2);

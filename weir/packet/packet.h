@@ -14,6 +14,9 @@ struct Offload {
   static constexpr std::uint8_t needs_checksum = 1;  ///< the checksum at start + offset covers only the pseudo-header
   static constexpr std::uint8_t data_valid = 2;      ///< a device has verified the checksum
   static constexpr std::uint8_t has_vlan = 4;        ///< `Packet::vlan` is the outer tag; it is not in the bytes
+  /// Weir's own, never a device's: a later fragment whose first one was seen. checksum_start and checksum_offset hold
+  /// what that has in the Key as source and destination port.
+  static constexpr std::uint8_t has_ports = 8;
 
   std::uint8_t flags;
   std::uint8_t gso_type;  ///< 0: not segmented

@@ -207,6 +207,8 @@ class Parser {
           layout_.set(Layout::later_fragment_bit);
           key_.protocol = following;
           packet_.payload = static_cast<std::uint16_t>(at + length);
+          packet_.l4 = static_cast<std::uint8_t>(at + length);
+          known_ports(following);
           return;
         }
       }
@@ -220,8 +222,8 @@ class Parser {
   void l4(unsigned offset, std::uint8_t protocol) {
     packet_.l4 = static_cast<std::uint8_t>(offset);
     packet_.payload = static_cast<std::uint16_t>(offset);
-    if (layout_.later_fragment()) {
-      return;
+    if (layout_.later_fragment()) [[unlikely]] {
+      return known_ports(protocol);
     }
     switch (protocol) {
       case ip_protocol::tcp:
@@ -238,6 +240,24 @@ class Parser {
         return icmp(offset, protocol);
       default:
         layout_.set_l4(L4::other);
+    }
+  }
+
+  // Of a later fragment, as far as they were told.
+  void known_ports(std::uint8_t protocol) {
+    if ((packet_.offload.flags & Offload::has_ports) == 0) {
+      return;
+    }
+    const bool v6 = layout_.l3() == L3::ipv6;
+    layout_.set_l4(protocol == ip_protocol::tcp            ? L4::tcp
+                   : protocol == ip_protocol::udp          ? L4::udp
+                   : protocol == ip_protocol::sctp         ? L4::sctp
+                   : protocol == ip_protocol::icmp && !v6  ? L4::icmp
+                   : protocol == ip_protocol::icmpv6 && v6 ? L4::icmpv6
+                                                           : L4::other);
+    if (layout_.l4() != L4::other) {
+      store_big<std::uint16_t>(key_.src_port.data(), packet_.offload.checksum_start);
+      store_big<std::uint16_t>(key_.dst_port.data(), packet_.offload.checksum_offset);
     }
   }
 

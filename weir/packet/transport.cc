@@ -197,6 +197,7 @@ bool is_icmp_error(bool v6, std::uint8_t type) {
 TransportFacts read_transport(const TransportPlace& place) {
   TransportFacts facts;
   const Layout layout = place.layout;
+  facts.later_fragment = layout.later_fragment();
   if (!layout.ip() || layout.later_fragment() || place.l4 <= place.l3 || place.l4 > place.frame.size()) {
     return facts;
   }

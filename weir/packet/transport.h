@@ -44,6 +44,8 @@ struct QuotedPacket {
 struct TransportFacts {
   /// The headers that the rest is read from are all there.
   bool whole = false;
+  /// A later fragment: it has none of them.
+  bool later_fragment = false;
 
   // TCP (RFC 9293)
   std::uint32_t sequence = 0;

@@ -480,6 +480,7 @@ void Worker::hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& 
 std::span<Packet*> Worker::finished_for(const Port& port, std::span<Packet*> packets) {
   segments_.clear();
   for (Packet* packet : packets) {
+    packet->offload.flags = static_cast<std::uint8_t>(packet->offload.flags & ~Offload::has_ports);
     // No device segments behind a tunnel's headers.
     if (packet->offload.gso_size == 0 || (port.traits.segmentation && (packet->offload.gso_type & gso::tunnel) == 0)) {
       segments_.push_back(packet);

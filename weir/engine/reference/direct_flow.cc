@@ -162,7 +162,7 @@ std::uint64_t DirectFlow::hash() {
   return hash_;
 }
 
-bool DirectFlow::test_flags(Flags flags) { return (frame_.bytes[headers_.l4 + 13] & flags.mask) == flags.wanted; }
+bool DirectFlow::test_flags(Flags flags) { return (key().tcp_flags & flags.mask) == flags.wanted; }
 
 const TransportFacts& DirectFlow::transport() {
   require_open("a look at the connection");

@@ -174,8 +174,8 @@ class Reader {
         }
         if (offset != 0) {
           headers_.layout.set(Layout::later_fragment_bit);
-          headers_.payload = at + length;
-          return ok;
+          headers_.l4 = headers_.payload = at + length;
+          return known_ports();
         }
       }
       at += length;
@@ -186,7 +186,7 @@ class Reader {
   ParseVerdict l4(std::size_t at) {
     headers_.l4 = headers_.payload = at;
     if (headers_.layout.later_fragment()) {
-      return ok;
+      return known_ports();
     }
     const bool v6 = headers_.layout.l3() == L3::ipv6;
     switch (headers_.protocol) {
@@ -200,6 +200,33 @@ class Reader {
         return v6 ? other() : whole(at, 8, L4::icmp);
       case 58:
         return v6 ? whole(at, 8, L4::icmpv6) : other();
+      default:
+        return other();
+    }
+  }
+
+  // A later fragment is of its first one's kind, if that was told.
+  ParseVerdict known_ports() {
+    if ((frame_.offload.flags & Offload::has_ports) == 0) {
+      return ok;
+    }
+    const bool v6 = headers_.layout.l3() == L3::ipv6;
+    switch (headers_.protocol) {
+      case 6:
+        headers_.layout.set_l4(L4::tcp);
+        return ok;
+      case 17:
+        headers_.layout.set_l4(L4::udp);
+        return ok;
+      case 132:
+        headers_.layout.set_l4(L4::sctp);
+        return ok;
+      case 1:
+        headers_.layout.set_l4(v6 ? L4::other : L4::icmp);
+        return ok;
+      case 58:
+        headers_.layout.set_l4(v6 ? L4::icmpv6 : L4::other);
+        return ok;
       default:
         return other();
     }
@@ -328,6 +355,13 @@ Key key_of(const Frame& frame, const Headers& headers) {
   key.protocol = headers.protocol;
   key.tos = tos_of(frame, headers);
   const std::size_t l4 = headers.l4;
+  if (layout.later_fragment()) {
+    if (layout.l4() != L4::none && layout.l4() != L4::other) {
+      store_big<std::uint16_t>(key.src_port.data(), frame.offload.checksum_start);
+      store_big<std::uint16_t>(key.dst_port.data(), frame.offload.checksum_offset);
+    }
+    return key;
+  }
   switch (layout.l4()) {
     case L4::none:
     case L4::other:

@@ -37,6 +37,9 @@ void replace_ip_byte(Frame& frame, const Headers& headers, std::size_t at, std::
 
 // Brings the transport checksum along. `pseudo`: what changed is in the pseudo-header, not in the transport header.
 void update_transport(Frame& frame, const Headers& headers, const Change& change, bool pseudo) {
+  if (headers.layout.later_fragment()) {
+    return;  // the first one has the checksum
+  }
   std::size_t field = headers.l4;
   switch (headers.layout.l4()) {
     case L4::tcp:
@@ -88,6 +91,11 @@ void set_address(Frame& frame, const Headers& headers, bool destination, const F
 }
 
 void set_port(Frame& frame, const Headers& headers, bool destination, const FieldValue& value) {
+  if (headers.layout.later_fragment()) {
+    const auto port = load_big<std::uint16_t>(value.bytes.data());
+    (destination ? frame.offload.checksum_offset : frame.offload.checksum_start) = port;
+    return;
+  }
   const std::size_t at = headers.l4 + (destination ? 2 : 0);
   const auto port = std::span(value.bytes).first(2);
   if (headers.layout.l4() != L4::sctp) {
@@ -159,6 +167,10 @@ void set(Frame& frame, const Headers& headers, FieldId field, const FieldValue& 
     case FieldId::l4_dst_port:
       return set_port(frame, headers, field == FieldId::l4_dst_port, value);
     case FieldId::icmp_id:
+      if (headers.layout.later_fragment()) {
+        frame.offload.checksum_offset = load_big<std::uint16_t>(value.bytes.data());
+        return;
+      }
       return update_transport(frame, headers, replace(frame, headers.l4 + 4, std::span(value.bytes).first(2)), false);
     default:
       return;  // cannot be set
