@@ -10,6 +10,7 @@
 
 #include <weir/control/control_socket.h>
 #include <weir/service/router/router.h>
+#include <weir/service/vswitch/vswitch.h>
 
 namespace weir::cli {
 
@@ -60,6 +61,7 @@ ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
   registry.add(router());
+  registry.add(vswitch());
   return registry;
 }
 

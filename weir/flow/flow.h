@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -234,8 +235,10 @@ class Flow {
   /// Puts an Ethernet, IP, UDP and VXLAN header around the packet. After it, no field can be read or set.
   virtual void encapsulate(const Vxlan& vxlan) = 0;
   /// Takes the headers up to and with VXLAN off. After it no field can be read or set; with next() or to(), the inner
-  /// packet is looked up at the next stage.
-  virtual void decapsulate() = 0;
+  /// packet is looked up at the next stage. There tunnel::vni is `as`, if that is given (24 bits): what this stage
+  /// knows of the tunnel, such as who sent by it, is all that later ones can know.
+  virtual void decapsulate(std::optional<std::uint32_t> as) = 0;
+  void decapsulate() { decapsulate(std::nullopt); }
   virtual void count(Counter& counter) = 0;
   virtual void meter(Meter& meter) = 0;
   virtual void mirror(PortId port) = 0;
@@ -255,7 +258,10 @@ class Flow {
   Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
   /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
   Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }
-  /// To the group's member for this flow. After it, no field can be read.
+  /// To everything in a domain of its own: ports, ports with tags, tunnels.
+  Verdict flood(DomainId domain) { return {Verdict::Kind::flood, domain.number}; }
+  /// To the group's member for this flow. After it, no field can be read. After encapsulate, the outer header gets the
+  /// member's Ethernet addresses.
   Verdict select(Group& group) {
     close("select");
     return {Verdict::Kind::select, 0, 0, &group};
