@@ -249,7 +249,8 @@ class VSwitch final : public Service {
     }
     std::ranges::sort(keys);
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    keys.resize(std::min<std::size_t>(keys.size(), Neighbours::capacity / 2));  // others are asked when packets need them
+    keys.resize(
+        std::min<std::size_t>(keys.size(), Neighbours::capacity / 2));  // others are asked when packets need them
     if (!keys.empty() || node_.state().has_neighbours()) {
       node_.state().neighbours().want(std::move(keys), name_);
     }
