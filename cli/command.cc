@@ -12,6 +12,7 @@
 #include <weir/service/firewall/firewall.h>
 #include <weir/service/nat/nat.h>
 #include <weir/service/router/router.h>
+#include <weir/service/vswitch/vswitch.h>
 
 namespace weir::cli {
 
@@ -64,6 +65,7 @@ ServiceRegistry services() {
   registry.add(firewall());
   registry.add(nat());
   registry.add(router());
+  registry.add(vswitch());
   return registry;
 }
 

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -155,7 +156,11 @@ class Flow {
     Key first = key();
     const bool turned = connection.put_initiator(first);
     const auto found = classifier.lookup(first);
-    consult_key(turned ? Connection::without_initiator(found.consulted) : found.consulted);
+    Key consulted = turned ? Connection::without_initiator(found.consulted) : found.consulted;
+    if ((first.ingress & Key::delivery_bit) != 0) {
+      consulted.ingress = found.consulted.ingress;
+    }
+    consult_key(consulted);
     const std::uint8_t unknown = turned ? Connection::not_its_own : 0;
     depend({&classifier.state_, generation, static_cast<std::uint8_t>(rewritten_parts() | unknown)});
     if (observer_ != nullptr) [[unlikely]] {
@@ -235,8 +240,10 @@ class Flow {
   /// Puts an Ethernet, IP, UDP and VXLAN header around the packet. After it, no field can be read or set.
   virtual void encapsulate(const Vxlan& vxlan) = 0;
   /// Takes the headers up to and with VXLAN off. After it no field can be read or set; with next() or to(), the inner
-  /// packet is looked up at the next stage.
-  virtual void decapsulate() = 0;
+  /// packet is looked up at the next stage. There tunnel::vni is `as`, if that is given (24 bits): what this stage
+  /// knows of the tunnel, such as who sent by it, is all that later ones can know.
+  virtual void decapsulate(std::optional<std::uint32_t> as) = 0;
+  void decapsulate() { decapsulate(std::nullopt); }
   virtual void count(Counter& counter) = 0;
   virtual void meter(Meter& meter) = 0;
   virtual void mirror(PortId port) = 0;
@@ -256,7 +263,10 @@ class Flow {
   Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
   /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
   Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }
-  /// To the group's member for this flow. After it, no field can be read.
+  /// To everything in a domain of its own: ports, ports with tags, tunnels.
+  Verdict flood(DomainId domain) { return {Verdict::Kind::flood, domain.number}; }
+  /// To the group's member for this flow. After it, no field can be read. After encapsulate, the outer header gets the
+  /// member's Ethernet addresses.
   Verdict select(Group& group) {
     close("select");
     return {Verdict::Kind::select, 0, 0, &group};

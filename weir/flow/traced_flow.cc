@@ -507,14 +507,17 @@ void TracedFlow::encapsulate(const Vxlan& vxlan) {
   close("encapsulate");
 }
 
-void TracedFlow::decapsulate() {
+void TracedFlow::decapsulate(std::optional<std::uint32_t> as) {
   require_no_delivery("decapsulate");
   require_open("decapsulate");
   const Layout now = layout();
   if (!now.vxlan()) {
     throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
   }
-  act({.kind = ActionKind::decapsulate});
+  if (as && *as >= 1U << 24U) {
+    throw StageError{"decapsulate as a number beyond 24 bits"};
+  }
+  act({.kind = ActionKind::decapsulate, .number = as ? *as | 1U << 24U : 0});
   decapsulated_ = true;
   close("decapsulate");
 }

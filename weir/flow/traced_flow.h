@@ -35,7 +35,8 @@ class TracedFlow final : public Flow {
   void push_vlan(std::uint16_t control) override;
   void pop_vlan() override;
   void encapsulate(const Vxlan& vxlan) override;
-  void decapsulate() override;
+  using Flow::decapsulate;
+  void decapsulate(std::optional<std::uint32_t> as) override;
   void count(Counter& counter) override { act({.kind = ActionKind::count, .object = &counter}); }
   void meter(Meter& meter) override { act({.kind = ActionKind::meter, .object = &meter}); }
   void mirror(PortId port) override { act({.kind = ActionKind::mirror, .number = port.number}); }

@@ -63,7 +63,8 @@ class DirectFlow final : public Flow {
   void push_vlan(std::uint16_t control) override;
   void pop_vlan() override;
   void encapsulate(const Vxlan& vxlan) override;
-  void decapsulate() override;
+  using Flow::decapsulate;
+  void decapsulate(std::optional<std::uint32_t> as) override;
   void count(Counter& counter) override { effects_.emplace_back(Counted{&counter, frame_.length()}); }
   void meter(Meter& meter) override { effects_.emplace_back(Metered{&meter, frame_.length()}); }
   void mirror(PortId port) override { effects_.emplace_back(Mirrored{port, frame_}); }
