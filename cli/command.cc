@@ -10,7 +10,9 @@
 
 #include <weir/control/control_socket.h>
 #include <weir/service/firewall/firewall.h>
+#include <weir/service/nat/nat.h>
 #include <weir/service/router/router.h>
+#include <weir/service/vswitch/vswitch.h>
 
 namespace weir::cli {
 
@@ -60,8 +62,10 @@ std::string json_text(const nlohmann::ordered_json& json) {
 ServiceRegistry services() {
   ServiceRegistry registry;
   examples::register_all(registry);
-  registry.add(router());
   registry.add(firewall());
+  registry.add(nat());
+  registry.add(router());
+  registry.add(vswitch());
   return registry;
 }
 

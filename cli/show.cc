@@ -32,6 +32,20 @@ std::string ports_table(const nlohmann::json& json) {
   return "Ports\n" + table.to_string();
 }
 
+std::string connections_table(const nlohmann::json& json) {
+  TableText table({"connection<", "answers<", "state<", "zone<", "ingress<", "idle s"});
+  for (const auto& each : json.at("connections")) {
+    const auto text = [&](const char* key) {
+      const auto value = each.at(key).get<std::string>();
+      return value.empty() ? std::string("-") : value;
+    };
+    table.row({text("connection"), text("answers"), text("state"), text("zone"), text("ingress"),
+               fmt::format("{:.1f}", each.at("idle_ns").get<double>() / 1e9)});
+  }
+  return fmt::format("Connections: {} of at most {}\n{}", grouped(json.at("total").get<std::uint64_t>()),
+                     grouped(json.at("limit").get<std::uint64_t>()), table.to_string());
+}
+
 std::string chains_table(const nlohmann::json& json) {
   const auto words = [](const nlohmann::json& list) {
     return list.empty() ? std::string("-") : fmt::format("{}", fmt::join(list.get<std::vector<std::string>>(), ", "));
@@ -67,7 +81,10 @@ std::string services_text(const nlohmann::json& json) {
 Result<std::string> state_text(const std::string& what, const std::string& answer) {
   try {
     const auto json = nlohmann::json::parse(answer);
-    return what == "chains" ? chains_table(json) : what == "services" ? services_text(json) : ports_table(json);
+    return what == "chains"        ? chains_table(json)
+           : what == "services"    ? services_text(json)
+           : what == "connections" ? connections_table(json)
+                                   : ports_table(json);
   } catch (const nlohmann::json::exception& wrong) {
     return error("what came back is not understood ({}); is the node of another version of weir?", wrong.what());
   }
@@ -75,7 +92,7 @@ Result<std::string> state_text(const std::string& what, const std::string& answe
 
 /// The answer in words.
 Result<std::string> text_of(const std::string& what, const std::string& answer) {
-  if (what == "ports" || what == "chains" || what == "services") {
+  if (what == "ports" || what == "chains" || what == "services" || what == "connections") {
     return state_text(what, answer);
   }
   if (what == "rules") {
@@ -90,7 +107,8 @@ Result<std::string> text_of(const std::string& what, const std::string& answer) 
 }
 
 Result<std::string> show(const ShowOptions& options) {
-  const std::string query = options.what == "rules" ? fmt::format("?limit={}", options.limit) : "";
+  const bool limited = options.what == "rules" || options.what == "connections";
+  const std::string query = limited ? fmt::format("?limit={}", options.limit) : "";
   const auto answer = options.node.ask({.target = fmt::format("/v1/{}{}", options.what, query)});
   if (!answer || options.json) {
     return answer;
@@ -106,12 +124,12 @@ void add_show(CLI::App& app, int& status) {
                                  "  weir show rules --node edge-1 --limit 10\n"
                                  "  weir show stats --json");
   auto options = std::make_shared<ShowOptions>();
-  command.add_option("WHAT", options->what, "ports, rules, stages, chains, services, or stats: all that is counted")
+  command.add_option("WHAT", options->what, "ports, rules, stages, chains, services, connections, or stats: all that is counted")
       ->required()
-      ->check(CLI::IsMember({"ports", "rules", "stages", "chains", "services", "stats"}).description(""))
-      ->type_name("ports|rules|stages|chains|services|stats");
+      ->check(CLI::IsMember({"ports", "rules", "stages", "chains", "services", "connections", "stats"}).description(""))
+      ->type_name("ports|rules|stages|chains|services|connections|stats");
   options->node.add_to(command);
-  command.add_option("--limit", options->limit, "Of rules: the most used so many (50)")
+  command.add_option("--limit", options->limit, "So many rules, the most used, or connections, the last used (50)")
       ->check(CLI::Range(1, 100'000).description(""))
       ->type_name("N");
   command.add_flag("--json", options->json, "Print the node's answer, which is JSON");

@@ -22,7 +22,7 @@ services:
 class Routed:
     """alice (10.1.0.10) -- left, node, right -- bob (10.2.0.10), and the same in IPv6."""
 
-    def __init__(self, network, folder, settings="{}"):
+    def __init__(self, network, folder, settings="{}", node=ROUTER):
         self.network = network
         for name in ("node", "alice", "bob"):
             network.space(name)
@@ -34,7 +34,7 @@ class Routed:
             network.on(host, "ip", "route", "add", "default", "via", f"10.{number}.0.1")
             network.on(host, "ip", "-6", "route", "add", "default", "via", f"fd00:{number}::1")
         self.control = folder / "control"
-        (folder / "node.yaml").write_text(ROUTER % settings + f"control: {self.control}\n")
+        (folder / "node.yaml").write_text(node % settings + f"control: {self.control}\n")
         self.log_path = folder / "weir.log"
         with open(self.log_path, "w") as log:
             self.process = network.start_weir("node", "run", folder / "node.yaml", "--json", stdout=subprocess.PIPE,

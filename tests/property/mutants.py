@@ -44,9 +44,9 @@ MUTANTS = {
     "hash_after_nat": (
         "6", "a select goes by the packet as rewritten",
         "weir/engine/core/core_actions.cc",
-        "        return select(packet, *operation->operand<const Group*>(), hash_of(i));",
+        "        return select(packet, *operation->operand<const Group*>(), hash_of(i), operation->slot != 0);",
         "        parse(*packet, keys_[i]);\n"
-        "        return select(packet, *operation->operand<const Group*>(), hash_of(i));"),
+        "        return select(packet, *operation->operand<const Group*>(), hash_of(i), operation->slot != 0);"),
     "keyed_not_checked_at_install": (
         "7", "a rule is installed though a key it looked up has changed since",
         "weir/flow/dependency.cc", "  if (generation != generation_) {\n", "  if (generation > generation_ + 1000) {\n"),
@@ -103,6 +103,19 @@ MUTANTS = {
     "pick_not_consulted": (
         "6", "a rule of one flow takes the packets of all that pick by their hash",
         "weir/flow/traced_flow.cc", "  consulted_ = consulted_ | hashed;\n", ""),
+    "delivery_not_depended_on": (
+        "19", "a rule stays when the delivery side of its port changes",
+        "weir/flow/traced_flow.cc", "  depend(entry.dependency);\n", ""),
+    "delivery_not_told_apart": (
+        "19", "a rule of what comes in by a port takes what goes out by it, and the other way round",
+        "weir/flow/traced_flow.cc", "    rule_.mask.ingress |= Key::delivery_bit;\n", ""),
+    "egress_not_consulted": (
+        "19", "a rule made on one port's delivery side takes packets for others",
+        "weir/flow/traced_flow.cc", "act({.kind = ActionKind::output, .number = egress().number});",
+        "act({.kind = ActionKind::output, .number = egress_.number});"),
+    "no_split_horizon": (
+        "5", "what came out of a tunnel is flooded into others",
+        "weir/engine/core/core_flood.cc", "const bool tunnels = packet->tunnel == 0 && !encapsulated", "const bool tunnels = !encapsulated"),
     "resolve_leaves_traces": (
         "16", "what a decision did before it found that the packet must wait is done all the same",
         "weir/flow/traced_flow.cc", "      undo();\n      return act({.kind = ActionKind::resolve",

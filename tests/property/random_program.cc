@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",        "below",     "equals",   "multicast", "inside",  "has",    "flags",         "ingress",
-    "egress",      "table",     "prefix",   "classify",  "version", "learn",  "decrement_ttl", "fits",
-    "set",         "push_vlan", "pop_vlan", "count",     "meter",   "mirror", "every_packet",  "encapsulate",
-    "decapsulate", "neighbour", "pick",     "connection", "output",    "flood",   "select", "select_hops",   "drop",
-    "reject",      "next",      "to",       "to_host",   "resolve",
+    "read",        "below",     "equals",   "multicast",  "inside",  "has",     "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",   "version", "learn",   "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",      "meter",   "mirror",  "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "connection", "output",  "flood",   "select",        "select_hops",
+    "drop",        "reject",    "next",     "to",         "to_host", "resolve",
 };
 
 struct Number {
@@ -419,7 +419,7 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
         break;
       case Step::decapsulate:
         if (n % 8 == 7 || flow.has(layers::vxlan)) {
-          flow.decapsulate();
+          n % 3 == 1 ? flow.decapsulate(n) : flow.decapsulate();
           another_pass = true;
           return (n & 1U) != 0 ? flow.next() : flow.output(PortId{2});
         }
@@ -436,7 +436,9 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
       case Step::output:
         return flow.output(PortId{static_cast<std::uint16_t>(n % 6)});
       case Step::flood:
-        return (n & 1U) != 0 ? flow.flood(flow[vlan::id]) : flow.flood();
+        return (n & 2U) != 0   ? flow.flood(DomainId{DomainId::first + n / 4 % 2})
+               : (n & 1U) != 0 ? flow.flood(flow[vlan::id])
+                               : flow.flood();
       case Step::select:
         return flow.select(*world_.groups[object]);
       case Step::select_hops: {

@@ -51,6 +51,32 @@ Match random_match(Random& random) {
   return match;
 }
 
+std::shared_ptr<const FloodDomain> random_domain(Random& random, World& world, std::vector<PortId> ports) {
+  FloodDomain domain;
+  domain.ports = std::move(ports);
+  for (std::uint32_t i = random.below(3); i > 0; --i) {
+    domain.tagged.push_back(
+        {PortId{static_cast<std::uint16_t>(random.below(5))}, static_cast<std::uint16_t>(random.below(4))});
+  }
+  const bool v6 = random.one_in(2);
+  const auto address = [&](std::uint32_t last) {
+    return *IpAddress::parse(fmt::format("{}{}", v6 ? "2001:db8::" : "10.0.0.", last));
+  };
+  domain.tunnel.vni = random.below(3);
+  domain.tunnel.src = address(100);
+  for (std::uint32_t i = random.below(4); i > 0; --i) {
+    Remote remote{.address = address(100 + i)};
+    if (random.one_in(2)) {
+      remote.group = world.groups[random.below(World::kinds)];
+    } else {
+      remote.port = PortId{static_cast<std::uint16_t>(random.below(5))};
+      remote.next_hop = *IpAddress::parse(fmt::format("10.0.0.{}", 1 + random.below(4)));
+    }
+    domain.remotes.push_back(remote);
+  }
+  return std::make_shared<const FloodDomain>(std::move(domain));
+}
+
 void record(const Change& change, World& world, Update& update) {
   Random random(change.random);
   const std::size_t object = change.object % World::kinds;
@@ -108,8 +134,11 @@ void record(const Change& change, World& world, Update& update) {
       }
       if (object == 0) {
         update.set_flood_ports(std::move(ports));
-      } else {
+      } else if (random.one_in(2)) {
         update.set_flood_domain(static_cast<std::uint16_t>(random.below(3)), std::move(ports));
+      } else {
+        update.set_flood_domain(DomainId{DomainId::first + random.below(2)},
+                                random.one_in(6) ? nullptr : random_domain(random, world, std::move(ports)));
       }
       break;
     }

@@ -92,6 +92,7 @@ Subject::Subject(const SubjectOptions& options, std::vector<Program> programs)
   pool_ = std::move(*FramePool::create(2048));
   for (unsigned i = 0; i < options.workers; ++i) {
     auto worker = std::make_unique<Worker>(*pool_);
+    worker->outputs.on_relief([this, raw = worker.get()] { take_outputs(*raw); });
     const ExecutorContext context{*state_, pipeline_, port_table_, worker->frames, worker->outputs, worker->stats, i};
     if (options.kind == Kind::reference) {
       worker->executor = std::make_unique<ReferenceExecutor>(context);

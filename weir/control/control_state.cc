@@ -1,5 +1,8 @@
 // Answers that tell what a node is and has counted.
 
+#include <algorithm>
+#include <functional>
+
 #include <unistd.h>
 
 #include <weir/control/internal/routes.h>
@@ -52,6 +55,21 @@ Json port_states(ManagedNode& managed) {
   return ports;
 }
 
+std::string zone_text(const Node& node, const ConnectionZone& zone) {
+  if (const PortId port = zone.port(); port.valid()) {
+    const std::string name = node.port_table().ports[port.number].name;
+    return zone.vlan() ? fmt::format("port {} VLAN {}", name, *zone.vlan()) : fmt::format("port {}", name);
+  }
+  if (zone.kind() == ConnectionZone::services) {
+    return "translated";
+  }
+  std::string text = zone.vlan() ? fmt::format("VLAN {}", *zone.vlan()) : "";
+  if (zone.vni()) {
+    text += fmt::format("{}VNI {}", text.empty() ? "" : ", ", *zone.vni());
+  }
+  return text;
+}
+
 ControlAnswer ports_answer(const Request& request) { return json_answer({{"ports", port_states(request.node)}}); }
 
 ControlAnswer stages_answer(const Request& request) {
@@ -63,6 +81,32 @@ ControlAnswer stats_answer(const Request& request) { return json_answer(stats_js
 ControlAnswer rules_answer(const Request& request) {
   const RuleLines lines = rule_lines(request.node.node(), request.number);
   return json_answer({{"rules", rules_json(lines.rules)}, {"total", lines.total}});
+}
+
+// Those that were used last come first.
+ControlAnswer connections_answer(const Request& request) {
+  Node& node = request.node.node();
+  std::vector<Connections::View> all;
+  std::size_t limit = 0;
+  if (node.state().has_connections()) {
+    Connections& connections = node.state().connections();
+    limit = connections.capacity();
+    connections.for_each([&](const Connections::View& view) { all.push_back(view); });
+  }
+  const std::size_t shown = std::min<std::size_t>(request.number, all.size());
+  std::ranges::partial_sort(all, all.begin() + static_cast<std::ptrdiff_t>(shown), std::greater(),
+                            &Connections::View::last_used);
+  const Nanoseconds now = node.clock().now();
+  Json lines = Json::array();
+  for (const Connections::View& view : std::span(all).first(shown)) {
+    lines.push_back({{"connection", view.original.to_string()},
+                     {"answers", view.translated ? view.reply.to_string() : ""},
+                     {"state", view.state},
+                     {"zone", zone_text(node, view.original.zone)},
+                     {"ingress", view.ingress.valid() ? node.port_table().ports[view.ingress.number].name : ""},
+                     {"idle_ns", now > view.last_used ? now - view.last_used : 0}});
+  }
+  return json_answer({{"connections", lines}, {"total", all.size()}, {"limit", limit}});
 }
 
 ControlAnswer chains_answer(const Request& request) {
@@ -100,12 +144,13 @@ ControlAnswer metrics_answer(const Request& request) {
 }
 
 constexpr std::string_view read = "GET, HEAD";
-constexpr std::array<Route, 8> routes{{
+constexpr std::array<Route, 9> routes{{
     {read, "/v1/node", node_answer},
     {read, "/v1/ports", ports_answer},
     {read, "/v1/stages", stages_answer},
     {read, "/v1/stats", stats_answer},
     {read, "/v1/rules", rules_answer, {"limit", 1000, 1, 100'000}},
+    {read, "/v1/connections", connections_answer, {"limit", 1000, 1, 1'000'000}},
     {read, "/v1/chains", chains_answer},
     {read, "/v1/watch/stats", watch_answer, {"interval", 1000, 100, 60'000}},
     {read, "/metrics", metrics_answer},

@@ -191,6 +191,10 @@ void check_options(const NodeOptions& from, const NodeOptions& to, Errors& error
   check("engines", std::string(engine.at(static_cast<std::size_t>(from.engine))),
         std::string(engine.at(static_cast<std::size_t>(to.engine))));
   check("rule_cache", from.rule_cache, to.rule_cache);
+  check("connections.limit", from.connections, to.connections);
+  if (from.connection_timeouts != to.connection_timeouts) {
+    errors.add(Error{"connections: other timeouts take a restart of the node"});
+  }
   check("decision_budget", from.decision_share.percent, to.decision_share.percent);
   check("seed", from.seed, to.seed);
   check("frames", from.frames, to.frames);

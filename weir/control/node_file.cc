@@ -15,9 +15,45 @@ namespace weir {
 
 namespace {
 
-constexpr std::array<std::string_view, 15> keys{"weir",   "node",       "workers", "ports", "services",
+constexpr std::array<std::string_view, 16> keys{"connections",
+                                                "weir",   "node",       "workers", "ports", "services",
                                                 "chains", "rule_cache", "engines", "seed",  "decision_budget",
                                                 "frames", "batch",      "clock",   "pin",   "control"};
+
+// The most connections, and seconds until they are forgotten, by what they do.
+void read_connections(const Config& config, NodeOptions& options, Errors& errors) {
+  ConnectionTimeouts& t = options.connection_timeouts;
+  const std::array<std::pair<std::string_view, Nanoseconds*>, 13> timeouts{{{"tcp_opening", &t.tcp_opening},
+                                                                            {"tcp_established", &t.tcp_established},
+                                                                            {"tcp_closing", &t.tcp_closing},
+                                                                            {"tcp_last_ack", &t.tcp_last_ack},
+                                                                            {"tcp_time_wait", &t.tcp_time_wait},
+                                                                            {"tcp_closed", &t.tcp_closed},
+                                                                            {"udp_new", &t.udp_new},
+                                                                            {"udp_established", &t.udp_established},
+                                                                            {"sctp_opening", &t.sctp_opening},
+                                                                            {"sctp_established", &t.sctp_established},
+                                                                            {"sctp_closing", &t.sctp_closing},
+                                                                            {"icmp", &t.icmp},
+                                                                            {"other", &t.other}}};
+  std::vector<std::string_view> allowed{"limit"};
+  for (const auto& [name, timeout] : timeouts) {
+    allowed.push_back(name);
+  }
+  if (auto checked = config.check_keys(allowed); !checked) {
+    return errors.take(checked);
+  }
+  if (const Config* limit = config.find("limit")) {
+    options.connections = static_cast<std::uint32_t>(errors.take(limit->integer(1, 16'777'216), std::int64_t{1}));
+  }
+  for (const auto& [name, timeout] : timeouts) {
+    if (const Config* seconds = config.find(name)) {
+      constexpr std::int64_t week = 7 * 86'400;
+      *timeout = static_cast<Nanoseconds>(errors.take(seconds->integer(1, week), std::int64_t{1})) *
+                 ConnectionTimeouts::second;
+    }
+  }
+}
 
 void read_workers(const Config& config, NodeOptions& options, Errors& errors) {
   if (auto checked = config.check_keys({"count", "idle"}); !checked) {
@@ -229,6 +265,9 @@ Result<NodeFile> read_node(const Config& config, std::filesystem::path folder, c
   number("batch", 1, 256, options.batch);
   if (const Config* workers = config.find("workers")) {
     read_workers(*workers, options, errors);
+  }
+  if (const Config* connections = config.find("connections")) {
+    read_connections(*connections, options, errors);
   }
   if (const Config* engines = config.find("engines")) {
     read_engines(*engines, options, errors);

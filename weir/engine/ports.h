@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,14 @@ class Outputs {
     queue.push_back(packet);
   }
 
+  /// Called when many copies were pushed in a row, so that their frames need not all be held at once; it flushes.
+  void on_relief(std::function<void()> flush) { relief_ = std::move(flush); }
+  void relieve() {
+    if (relief_) {
+      relief_();
+    }
+  }
+
   /// Calls send(PortId, std::span<Packet*>) for each port that has packets, which it takes over, and empties them.
   template <class Send>
   void flush(Send send) {
@@ -92,6 +101,7 @@ class Outputs {
   };
   std::vector<Queue> queues_;
   std::vector<std::uint16_t> touched_;
+  std::function<void()> relief_;
 };
 
 }  // namespace weir

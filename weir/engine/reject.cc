@@ -27,6 +27,13 @@ IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
   return {};
 }
 
+IpAddress destination_of(const Packet& packet) {
+  IpAddress address;
+  address.v6 = packet.layout.l3() == L3::ipv6;
+  std::copy_n(packet.data + packet.l3 + (address.v6 ? 24 : 16), address.v6 ? 16 : 4, address.bytes.begin());
+  return address;
+}
+
 }  // namespace
 
 Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet, std::uint32_t what,
@@ -37,10 +44,15 @@ Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, c
   const bool v6 = packet.layout.l3() == L3::ipv6;
   const auto& addresses = ports.ports[packet.ingress].addresses;
   const auto own = std::ranges::find_if(addresses, [v6](const PortAddress& each) { return each.address.v6 == v6; });
-  if (own == addresses.end()) {
+  IpAddress source;
+  if (own != addresses.end()) {
+    source = own->address;
+  } else if (static_cast<IcmpError>(what & 0xffU) == IcmpError::too_big) {
+    source = destination_of(packet);  // else the path's MTU could not be found across a switch
+  } else {
     return nullptr;
   }
-  Packet* message = make_icmp_error(frames, packet, kind_of(what, v6), own->address);
+  Packet* message = make_icmp_error(frames, packet, kind_of(what, v6), source);
   if (message != nullptr && !state.icmp_errors().conforms(message->length, now)) {
     frames.free(message);
     return nullptr;

@@ -19,10 +19,10 @@ class Meter;
 enum class ActionKind : std::uint8_t {
   set,  ///< field, value
   decrement_ttl,
-  push_vlan,         ///< number: tag control; becomes the outer tag, type 0x8100
-  pop_vlan,          ///< takes the outer tag
-  encapsulate,       ///< number: index into Rule::tunnels
-  decapsulate,       ///< takes everything up to and with the VXLAN header
+  push_vlan,    ///< number: tag control; becomes the outer tag, type 0x8100
+  pop_vlan,     ///< takes the outer tag
+  encapsulate,  ///< number: index into Rule::tunnels
+  decapsulate,  ///< takes everything up to and with the VXLAN header; number: what its VNI shall be and bit 24, or 0
   translate_quoted,  ///< number: index into Rule::quoted
   track,             ///< object: ConnectionEntry, with number and value: see track_of. Comes first
   count,             ///< object: Counter
@@ -30,7 +30,7 @@ enum class ActionKind : std::uint8_t {
   mirror,            ///< number: port
   // The last action of a rule is one of these.
   output,  ///< number: port
-  flood,   ///< number: VLAN of the domain
+  flood,   ///< number: VLAN or DomainId of the domain
   select,  ///< object: Group
   reject,  ///< number: IcmpError, mtu above bit 16; reason
   drop,    ///< reason

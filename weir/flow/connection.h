@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <weir/flow/connections.h>
+#include <weir/flow/drop_reason.h>
 #include <weir/flow/maybe.h>
 #include <weir/flow/region.h>
 #include <weir/packet/key.h>
@@ -11,6 +12,15 @@
 namespace weir {
 
 class Flow;
+
+/// Reasons for which stages that follow connections drop packets.
+namespace drop {
+inline constexpr DropReason invalid_connection{"invalid_connection",
+                                               "belongs to no connection, and cannot begin one (or not in this way)"};
+inline constexpr DropReason connections_full{"connections_full",
+                                             "would begin a connection, and all that may be followed are established"};
+inline constexpr DropReason nat_exhausted{"nat_exhausted", "no port is left for the translation of its connection"};
+}  // namespace drop
 
 /// The ports that a translation may take; `first` <= `last`.
 struct PortRange {
@@ -40,6 +50,8 @@ class Connection {
 
   /// The packet goes from the responder to the initiator.
   [[nodiscard]] bool reply() const { return found_.side == 1 && !found_.reopens; }
+  /// It is of a connection whose packets are translated.
+  [[nodiscard]] bool translated() const { return found_.translated && !found_.reopens; }
   /// Addresses and ports of the connection's first packet, as it came: what policies judge packets of both directions
   /// by. Of an invalid packet, its own.
   [[nodiscard]] const ConnectionTuple& initiator() const { return tuple_; }

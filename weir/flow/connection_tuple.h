@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include <weir/flow/maybe.h>
 #include <weir/flow/port.h>
 #include <weir/packet/address.h>
 #include <weir/packet/bytes.h>
@@ -31,6 +32,14 @@ struct ConnectionZone {
   [[nodiscard]] constexpr std::uint8_t kind() const { return static_cast<std::uint8_t>(number >> 56U); }
   [[nodiscard]] constexpr PortId port() const {
     return kind() == ports ? PortId{static_cast<std::uint16_t>(number)} : PortId{};
+  }
+  [[nodiscard]] constexpr Maybe<std::uint16_t> vlan() const {
+    const std::uint64_t field = number >> 16U & 0x1fffU;
+    return field == 0 ? Maybe<std::uint16_t>() : static_cast<std::uint16_t>(field & 0xfffU);
+  }
+  [[nodiscard]] constexpr Maybe<std::uint32_t> vni() const {
+    const std::uint64_t field = number >> 29U & 0x1ffffffU;
+    return field == 0 ? Maybe<std::uint32_t>() : static_cast<std::uint32_t>(field & 0xffffffU);
   }
   constexpr void add_vlan(std::uint16_t id) { number |= (std::uint64_t{1} << 12U | id) << 16U; }
   constexpr void add_vni(std::uint32_t vni) { number |= (std::uint64_t{1} << 24U | vni) << 29U; }

@@ -227,7 +227,9 @@ std::string describe(const Action& action, const Names& names) {
     case ActionKind::output:
       return fmt::format("output to {}", names.port(action.number));
     case ActionKind::flood:
-      return action.number == 0 ? "flood" : fmt::format("flood VLAN {}", action.number);
+      return action.number == 0                ? "flood"
+             : action.number < DomainId::first ? fmt::format("flood VLAN {}", action.number)
+                                               : fmt::format("flood domain {}", action.number);
     case ActionKind::select:
       return fmt::format("send by a member of '{}'", static_cast<const Group*>(action.object)->name());
     case ActionKind::reject:

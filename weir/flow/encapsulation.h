@@ -18,6 +18,8 @@ struct Vxlan {
   std::uint16_t dst_port = 4789;
   std::uint8_t ttl = 64;
   std::uint8_t dscp = 0;  ///< 6 bits
+
+  bool operator==(const Vxlan&) const = default;
 };
 
 /// What `flow.translate` rewrites; what is absent stays.

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -155,7 +156,11 @@ class Flow {
     Key first = key();
     const bool turned = connection.put_initiator(first);
     const auto found = classifier.lookup(first);
-    consult_key(turned ? Connection::without_initiator(found.consulted) : found.consulted);
+    Key consulted = turned ? Connection::without_initiator(found.consulted) : found.consulted;
+    if ((first.ingress & Key::delivery_bit) != 0) {
+      consulted.ingress = found.consulted.ingress;
+    }
+    consult_key(consulted);
     const std::uint8_t unknown = turned ? Connection::not_its_own : 0;
     depend({&classifier.state_, generation, static_cast<std::uint8_t>(rewritten_parts() | unknown)});
     if (observer_ != nullptr) [[unlikely]] {
@@ -223,6 +228,11 @@ class Flow {
   void set(Field<T> field, std::type_identity_t<T> value) {
     set_field(field.id, to_field<T>(value));
   }
+  /// Whether a stage has set the field in this decision: what it holds is the node's, not the sender's.
+  template <class T>
+  bool was_set(Field<T> field) {
+    return was_set(field.id);
+  }
   void translate(const Nat& nat);
   /// A new outer tag: priority (3 bits), drop eligible (1), identifier (12). At most two tags.
   virtual void push_vlan(std::uint16_t control) = 0;
@@ -230,8 +240,10 @@ class Flow {
   /// Puts an Ethernet, IP, UDP and VXLAN header around the packet. After it, no field can be read or set.
   virtual void encapsulate(const Vxlan& vxlan) = 0;
   /// Takes the headers up to and with VXLAN off. After it no field can be read or set; with next() or to(), the inner
-  /// packet is looked up at the next stage.
-  virtual void decapsulate() = 0;
+  /// packet is looked up at the next stage. There tunnel::vni is `as`, if that is given (24 bits): what this stage
+  /// knows of the tunnel, such as who sent by it, is all that later ones can know.
+  virtual void decapsulate(std::optional<std::uint32_t> as) = 0;
+  void decapsulate() { decapsulate(std::nullopt); }
   virtual void count(Counter& counter) = 0;
   virtual void meter(Meter& meter) = 0;
   virtual void mirror(PortId port) = 0;
@@ -251,7 +263,10 @@ class Flow {
   Verdict output(PortId port) { return {Verdict::Kind::output, port.number}; }
   /// To every port of the VLAN's domain but the ingress port. Absent: domain 0.
   Verdict flood(Maybe<std::uint16_t> vlan = {}) { return {Verdict::Kind::flood, vlan.value_or(0)}; }
-  /// To the group's member for this flow. After it, no field can be read.
+  /// To everything in a domain of its own: ports, ports with tags, tunnels.
+  Verdict flood(DomainId domain) { return {Verdict::Kind::flood, domain.number}; }
+  /// To the group's member for this flow. After it, no field can be read. After encapsulate, the outer header gets the
+  /// member's Ethernet addresses.
   Verdict select(Group& group) {
     close("select");
     return {Verdict::Kind::select, 0, 0, &group};
@@ -285,6 +300,7 @@ class Flow {
   virtual std::uint8_t rewritten_parts() = 0;
   virtual bool test_flags(Flags flags) = 0;
   virtual void set_field(FieldId field, const FieldValue& value) = 0;
+  virtual bool was_set(FieldId field) = 0;
   virtual void depend(const KeyedDependency& dependency) = 0;
   virtual void depend(const RegionDependency& dependency) = 0;
   /// The decision is for this packet only: the next of the flow may not find what this one found.

@@ -1,14 +1,17 @@
 #pragma once
 // Named groups that actions refer to and that are resolved when the action runs: a change of members touches no rule.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <weir/base/published.h>
+#include <weir/flow/encapsulation.h>
 #include <weir/flow/port.h>
 #include <weir/packet/address.h>
 
@@ -71,14 +74,63 @@ struct NextHops {
   bool operator==(const NextHops&) const = default;
 };
 
-/// The ports that a flood reaches, by VLAN. A VLAN that was given no ports reaches all of them.
+/// Names a flood domain of its own, beside the VLANs': 4,096 or more.
+struct DomainId {
+  std::uint32_t number = 0;
+  static constexpr std::uint32_t first = 4096;
+
+  auto operator<=>(const DomainId&) const = default;
+};
+
+/// A port whose copies get a VLAN tag.
+struct TaggedPort {
+  PortId port;
+  std::uint16_t control = 0;  ///< as push_vlan has it
+
+  bool operator==(const TaggedPort&) const = default;
+};
+
+/// The other end of a tunnel, and the way there: the member of a select group for the flow, or else a neighbour.
+struct Remote {
+  IpAddress address;
+  Group* group = nullptr;
+  PortId port{};         ///< without a group: the link
+  IpAddress next_hop{};  ///< and who has the address there; copies are dropped while its Ethernet address is not known
+
+  bool operator==(const Remote&) const = default;
+};
+
+/// What a flood reaches: ports, ports that want a tag, and remote ends of tunnels, in this order. A packet that came
+/// out of a tunnel, or was put into one, goes to no remote (split horizon). A tag that cannot be pushed (behind two, or
+/// behind what the parser does not see) drops the copy as unrewritable.
+struct FloodDomain {
+  std::vector<PortId> ports;
+  std::vector<TaggedPort> tagged;
+  Vxlan tunnel;  ///< around the copies for `remotes`, but for the destination and both Ethernet addresses
+  std::vector<Remote> remotes;
+
+  bool operator==(const FloodDomain&) const = default;
+};
+
+/// The ports that a flood reaches, by VLAN; a VLAN that was given no ports reaches all of them. And domains of their
+/// own.
 struct FloodDomains {
+  using Numbered = std::pair<DomainId, std::shared_ptr<const FloodDomain>>;
+
   std::vector<PortId> all;
   std::map<std::uint16_t, std::vector<PortId>> by_vlan;
 
   [[nodiscard]] const std::vector<PortId>& ports(std::uint16_t vlan) const {
     const auto place = by_vlan.find(vlan);
     return place == by_vlan.end() ? all : place->second;
+  }
+
+  std::vector<Numbered> numbered;  ///< by number
+
+  /// nullptr if there is none.
+  [[nodiscard]] const FloodDomain* find(DomainId id) const {
+    const auto place = std::ranges::lower_bound(numbered, id, {}, &Numbered::first);
+    return place == numbered.end() || place->first != id ? nullptr : place->second.get();
   }
 };
 

@@ -11,8 +11,8 @@ struct Maybe {
   T value{};
   bool present = false;
 
-  Maybe() = default;
-  Maybe(T v) : value(v), present(true) {}  // NOLINT: a value is a present value
+  constexpr Maybe() = default;
+  constexpr Maybe(T v) : value(v), present(true) {}  // NOLINT: a value is a present value
 
   explicit operator bool() const { return present; }
   const T& operator*() const { return value; }

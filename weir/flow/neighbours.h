@@ -1,6 +1,7 @@
 #pragma once
 // What the node knows of the hosts and routers next to it: the Ethernet address of an IP address behind a port.
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,11 +45,15 @@ class Neighbours {
 
   [[nodiscard]] Entries& table() { return table_; }
 
-  /// Those that are to be known whether or not packets ask for them, such as next hops of routes. Replaces what was
+  /// Those that are to be known whether or not packets ask for them, such as next hops of routes. Replaces what `who`
   /// wanted before.
-  void want(std::vector<NeighbourKey> keys) {
-    auto wanted = std::make_shared<const std::vector<NeighbourKey>>(std::move(keys));
+  void want(std::vector<NeighbourKey> keys, const std::string& who = {}) {
+    auto wanted = std::make_shared<std::vector<NeighbourKey>>();
     const std::lock_guard guard(mutex_);
+    wanted_by_[who] = std::move(keys);
+    for (const auto& [name, each] : wanted_by_) {
+      wanted->insert(wanted->end(), each.begin(), each.end());
+    }
     wanted_ = std::move(wanted);
   }
   [[nodiscard]] std::shared_ptr<const std::vector<NeighbourKey>> wanted() const {
@@ -96,6 +101,7 @@ class Neighbours {
   std::atomic<std::uint64_t> changes_{0};
   mutable std::mutex mutex_;                                            // guards the rest
   std::unordered_map<NeighbourKey, unsigned, NeighbourKeyHash> asked_;  // how many workers ask
+  std::map<std::string, std::vector<NeighbourKey>> wanted_by_;
   std::shared_ptr<const std::vector<NeighbourKey>> wanted_ = std::make_shared<const std::vector<NeighbourKey>>();
 };
 

@@ -38,7 +38,6 @@ std::array<Key, combinations> all_combinations() {
       fill(key.src_port);
       fill(key.dst_port);
     }
-    key.ingress = (parts & way) != 0 ? 0xffff : 0;
   }
   return masks;
 }

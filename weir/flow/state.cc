@@ -95,6 +95,7 @@ Connections& State::connections() {
   std::call_once(connections_made_, [this] {
     connections_ = &keep(
         tables_, std::make_unique<Connections>(seed_, connection_limit_, [this](Nanoseconds at) { schedule(at); }));
+    connections_->set_timeouts(connection_timeouts_);
     has_connections_.store(true, std::memory_order_release);
   });
   return *connections_;

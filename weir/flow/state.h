@@ -90,11 +90,14 @@ class State {
   Neighbours& neighbours();
   [[nodiscard]] bool has_neighbours() const { return has_neighbours_.load(std::memory_order_acquire); }
 
-  /// The connections that the node follows. Made when they are first asked for; at most `connection_limit` of them.
+  /// The connections that the node follows. Made when they are first asked for, so that nodes without show no table.
   Connections& connections();
   [[nodiscard]] bool has_connections() const { return has_connections_.load(std::memory_order_acquire); }
-  /// Before `connections` is first called.
-  void limit_connections(std::uint32_t limit) { connection_limit_ = limit; }
+  /// The most of them, and how long they stay unused; before `connections` is first called.
+  void limit_connections(std::uint32_t limit, const ConnectionTimeouts& timeouts = {}) {
+    connection_limit_ = limit;
+    connection_timeouts_ = timeouts;
+  }
 
   /// Seed of every hash of this node.
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
@@ -180,6 +183,7 @@ class State {
   std::atomic<bool> has_neighbours_{false};
   std::once_flag connections_made_;
   std::uint32_t connection_limit_ = Connections::default_limit;
+  ConnectionTimeouts connection_timeouts_;
   Connections* connections_ = nullptr;  // among tables_
   std::atomic<bool> has_connections_{false};
   std::atomic<Nanoseconds> next_expiry_{~Nanoseconds{0}};

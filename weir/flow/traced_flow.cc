@@ -49,6 +49,7 @@ void TracedFlow::decide(const Key& key, const PacketFacts& facts, Nanoseconds no
   parts_ = 0;
   ttl_taken_ = 0;
   ttl_set_ = false;
+  set_fields_ = 0;
   facts_ = facts;
   transport_read_ = false;
   encapsulated_ = false;
@@ -432,6 +433,7 @@ void TracedFlow::set_field(FieldId field, const FieldValue& value) {
   all.bytes.fill(0xff);
   deposit(field, all, rewritten_);
   ttl_set_ = ttl_set_ || field == FieldId::ip_ttl;
+  set_fields_ |= 1U << static_cast<unsigned>(field);
   parts_ |= part_of(field);
   act({.kind = ActionKind::set, .field = field, .value = extract(field, current_)});
 }
@@ -505,14 +507,17 @@ void TracedFlow::encapsulate(const Vxlan& vxlan) {
   close("encapsulate");
 }
 
-void TracedFlow::decapsulate() {
+void TracedFlow::decapsulate(std::optional<std::uint32_t> as) {
   require_no_delivery("decapsulate");
   require_open("decapsulate");
   const Layout now = layout();
   if (!now.vxlan()) {
     throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
   }
-  act({.kind = ActionKind::decapsulate});
+  if (as && *as >= 1U << 24U) {
+    throw StageError{"decapsulate as a number beyond 24 bits"};
+  }
+  act({.kind = ActionKind::decapsulate, .number = as ? *as | 1U << 24U : 0});
   decapsulated_ = true;
   close("decapsulate");
 }

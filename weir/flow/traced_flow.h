@@ -35,7 +35,8 @@ class TracedFlow final : public Flow {
   void push_vlan(std::uint16_t control) override;
   void pop_vlan() override;
   void encapsulate(const Vxlan& vxlan) override;
-  void decapsulate() override;
+  using Flow::decapsulate;
+  void decapsulate(std::optional<std::uint32_t> as) override;
   void count(Counter& counter) override { act({.kind = ActionKind::count, .object = &counter}); }
   void meter(Meter& meter) override { act({.kind = ActionKind::meter, .object = &meter}); }
   void mirror(PortId port) override { act({.kind = ActionKind::mirror, .number = port.number}); }
@@ -52,6 +53,7 @@ class TracedFlow final : public Flow {
   std::uint8_t rewritten_parts() override { return parts_; }
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
+  bool was_set(FieldId field) override { return (set_fields_ >> static_cast<unsigned>(field) & 1U) != 0; }
   void depend(const KeyedDependency& dependency) override;
   void depend(const RegionDependency& dependency) override { rule_.regions.push_back(dependency); }
   void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }
@@ -102,6 +104,7 @@ class TracedFlow final : public Flow {
   std::uint8_t parts_ = 0;  // rewritten so far
   unsigned ttl_taken_ = 0;
   bool ttl_set_ = false;
+  std::uint32_t set_fields_ = 0;  // bit: FieldId
   PacketFacts facts_;
   TransportFacts transport_;
   bool transport_read_ = false;

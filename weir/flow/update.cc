@@ -17,29 +17,98 @@ void Update::set_members(Group& group, std::vector<Member> members) {
   });
 }
 
+FloodDomains& Update::edit_floods() {
+  if (floods_ == nullptr) {
+    State& state = *state_;
+    floods_ = std::make_unique<FloodDomains>(state.flood_.read());
+    at_end(&state.flood_, [this, &state] { state.flood_.publish(std::move(*std::exchange(floods_, nullptr))); });
+    undo_.push_back([this, before = *floods_] { *floods_ = before; });
+  }
+  return *floods_;
+}
+
 void Update::set_flood_domain(std::uint16_t vlan, std::vector<PortId> ports) {
   steps_.push_back([vlan, ports = std::move(ports)](Update& update) -> Result<> {
-    State& state = *update.state_;
-    FloodDomains domains = state.flood_.read();
-    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
+    FloodDomains& domains = update.edit_floods();
     if (ports.empty()) {
       domains.by_vlan.erase(vlan);
     } else {
       domains.by_vlan[vlan] = ports;
     }
-    state.flood_.publish(std::move(domains));
     return {};
   });
 }
 
 void Update::set_flood_ports(std::vector<PortId> ports) {
   steps_.push_back([ports = std::move(ports)](Update& update) -> Result<> {
-    State& state = *update.state_;
-    FloodDomains domains = state.flood_.read();
-    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
-    domains.all = ports;
-    state.flood_.publish(std::move(domains));
+    update.edit_floods().all = ports;
     return {};
+  });
+}
+
+void Update::set_flood_domain(DomainId id, std::shared_ptr<const FloodDomain> domain) {
+  steps_.push_back([id, domain = std::move(domain)](Update& update) -> Result<> {
+    auto& numbered = update.edit_floods().numbered;
+    const auto place = std::ranges::lower_bound(numbered, id, {}, &FloodDomains::Numbered::first);
+    const bool there = place != numbered.end() && place->first == id;
+    if (domain == nullptr) {
+      if (there) {
+        numbered.erase(place);
+      }
+    } else if (there) {
+      place->second = domain;
+    } else {
+      numbered.insert(place, {id, domain});
+    }
+    return {};
+  });
+}
+
+namespace {
+
+bool same(const FloodDomains::Numbered& a, const FloodDomains::Numbered& b) {
+  return a.first == b.first && (a.second == b.second || *a.second == *b.second);
+}
+
+// The part of the domains that an `assign` is about.
+std::span<const FloodDomains::Numbered> between(const FloodDomains& domains, DomainId first, DomainId end) {
+  const auto from = std::ranges::lower_bound(domains.numbered, first, {}, &FloodDomains::Numbered::first);
+  const auto to = std::ranges::lower_bound(domains.numbered, end, {}, &FloodDomains::Numbered::first);
+  return {from, to};
+}
+
+}  // namespace
+
+void Update::assign(std::string name, DomainId first, DomainId end, std::vector<FloodDomains::Numbered> domains) {
+  const auto wanted = std::make_shared<const std::vector<FloodDomains::Numbered>>(std::move(domains));
+  steps_.push_back([first, end, wanted](Update& update) -> Result<> {
+    const FloodDomains& now = update.floods_ != nullptr ? *update.floods_ : update.state_->flood_.read();
+    if (std::ranges::equal(between(now, first, end), *wanted, same)) {
+      return {};
+    }
+    auto& numbered = update.edit_floods().numbered;
+    const auto from = std::ranges::lower_bound(numbered, first, {}, &FloodDomains::Numbered::first);
+    const auto to = std::ranges::lower_bound(numbered, end, {}, &FloodDomains::Numbered::first);
+    numbered.insert(numbered.erase(from, to), wanted->begin(), wanted->end());
+    return {};
+  });
+  previews_.push_back([name = std::move(name), first, end, wanted](State& state) {
+    Difference difference{name};
+    const auto now = between(state.flood_domains(), first, end);
+    auto before = now.begin();
+    auto after = wanted->begin();
+    while (before != now.end() || after != wanted->end()) {
+      if (after == wanted->end() || (before != now.end() && before->first < after->first)) {
+        ++difference.removed;
+        ++before;
+      } else if (before == now.end() || after->first < before->first) {
+        ++difference.added;
+        ++after;
+      } else {
+        difference.changed += same(*before++, *after++) ? 0 : 1;
+      }
+    }
+    return difference;
   });
 }
 
@@ -55,13 +124,10 @@ void Update::set_delivery(PortId port, std::uint8_t stage) {
 
 void Update::flood_to(PortId port) {
   steps_.push_back([port](Update& update) -> Result<> {
-    State& state = *update.state_;
-    FloodDomains domains = state.flood_.read();
-    update.undo_.push_back([&state, before = domains] { state.flood_.publish(before); });
-    if (std::ranges::find(domains.all, port) == domains.all.end()) {
-      domains.all.insert(std::ranges::upper_bound(domains.all, port), port);
+    std::vector<PortId>& all = update.edit_floods().all;
+    if (std::ranges::find(all, port) == all.end()) {
+      all.insert(std::ranges::upper_bound(all, port), port);
     }
-    state.flood_.publish(std::move(domains));
     return {};
   });
 }
@@ -102,6 +168,18 @@ void Update::forget_now(State& state, PortId port) {
   for (auto& [vlan, ports] : domains.by_vlan) {
     std::erase(ports, port);
   }
+  for (auto& [id, domain] : domains.numbered) {
+    const auto tagged = [port](const TaggedPort& each) { return each.port == port; };
+    const auto remote = [port](const Remote& each) { return each.group == nullptr && each.port == port; };
+    if (std::ranges::find(domain->ports, port) != domain->ports.end() || std::ranges::any_of(domain->tagged, tagged) ||
+        std::ranges::any_of(domain->remotes, remote)) {
+      auto without = std::make_shared<FloodDomain>(*domain);
+      std::erase(without->ports, port);
+      std::erase_if(without->tagged, tagged);
+      std::erase_if(without->remotes, remote);
+      domain = std::move(without);
+    }
+  }
   state.flood_.publish(std::move(domains));
 }
 
@@ -109,7 +187,7 @@ std::vector<Difference> Update::preview(State& state) const {
   const std::lock_guard guard(state.update_mutex_);
   std::vector<Difference> differences;
   for (const auto& preview : previews_) {
-    Difference difference = preview();
+    Difference difference = preview(state);
     if (difference.added + difference.removed + difference.changed != 0) {
       differences.push_back(std::move(difference));
     }

@@ -58,7 +58,7 @@ class Update {
       }
       return Result<>{};
     });
-    previews_.push_back([&prefixes, wanted] {
+    previews_.push_back([&prefixes, wanted](State&) {
       Difference difference{prefixes.name()};
       for (const auto& [prefix, value] : prefixes.edits(*wanted)) {
         const bool there = prefixes.exact(prefix) != nullptr;
@@ -89,7 +89,7 @@ class Update {
       }
       return {};
     });
-    previews_.push_back([&classifier, wanted] {
+    previews_.push_back([&classifier, wanted](State&) {
       Difference difference{classifier.name()};
       const auto edits = classifier.edits(*wanted);
       for (const auto& [order, rule] : edits ? *edits : std::remove_cvref_t<decltype(*edits)>()) {
@@ -107,7 +107,7 @@ class Update {
   /// The value becomes this one; nothing is touched if it is already.
   template <std::equality_comparable T>
   void assign(Versioned<T>& versioned, std::type_identity_t<T> value) {
-    previews_.push_back([&versioned, value] {
+    previews_.push_back([&versioned, value](State&) {
       return Difference{.name = versioned.name(), .changed = versioned.value_.read() == value ? 0U : 1U};
     });
     steps_.push_back([&versioned, value = std::move(value)](Update& update) {
@@ -132,6 +132,12 @@ class Update {
   void set_flood_domain(std::uint16_t vlan, std::vector<PortId> ports);
   /// The ports that a flood reaches where its VLAN has no list of its own.
   void set_flood_ports(std::vector<PortId> ports);
+
+  /// What a flood of the domain reaches; nullptr: nothing any more.
+  void set_flood_domain(DomainId id, std::shared_ptr<const FloodDomain> domain);
+  /// The domains from `first` to before `end` become these, which are in the order of their numbers. Those that stay as
+  /// they are are not touched. `name` is what the difference is called.
+  void assign(std::string name, DomainId first, DomainId end, std::vector<FloodDomains::Numbered> domains);
 
   /// Delivery to the port begins at this stage of the graph (Graph::deliver_at); Deliveries::nowhere: it has no
   /// delivery side. Nothing is touched if it is so already.
@@ -265,6 +271,9 @@ class Update {
     report_.rules_cleared += versioned.dependents_.changed();
   }
 
+  /// The flood domains as they will be; published once, when all steps were done or undone.
+  FloodDomains& edit_floods();
+
   void note(std::uint64_t source, std::span<const KeyRegion> regions);
   void revoke_noted(State& state);
   void forget_now(State& state, PortId port);
@@ -280,12 +289,13 @@ class Update {
 
   // Given the update itself, which may have been moved since.
   std::vector<std::function<Result<>(Update&)>> steps_;
-  std::vector<std::function<Difference()>> previews_;
+  std::vector<std::function<Difference(State&)>> previews_;
   std::vector<std::function<void()>> undo_;
   std::vector<Touched> touched_;
   std::vector<Noted> noted_;
   std::vector<PortId> forgotten_;
   std::vector<std::function<void()>> afterwards_;
+  std::unique_ptr<FloodDomains> floods_;
   State* state_ = nullptr;
   Nanoseconds now_ = 0;
   UpdateReport report_;

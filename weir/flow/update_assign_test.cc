@@ -183,6 +183,48 @@ TEST_F(AssignTest, ForgettingAPortLeavesNothingThatNamesIt) {
   EXPECT_TRUE(state_.flood_domains().ports(5).empty()) << "not all ports again";
 }
 
+TEST_F(AssignTest, FloodDomains) {
+  constexpr DomainId first{5'000};
+  constexpr DomainId end{6'000};
+  const auto domain = [](std::uint16_t port) {
+    return std::make_shared<const FloodDomain>(FloodDomain{.ports = {PortId{port}}, .tagged = {}, .remotes = {}});
+  };
+  const auto ports = [&](std::uint32_t number) {
+    const EpochScope scope(epochs_);
+    const FloodDomain* found = state_.flood_domains().find({number});
+    return found == nullptr ? std::string("none")
+                            : fmt::format("{}", found->ports.size() == 1 ? found->ports[0].number : 0);
+  };
+  const auto assign = [&](std::vector<FloodDomains::Numbered> domains) {
+    Update update;
+    update.assign("floods", first, end, domains);
+    const auto differences = update.preview(state_);
+    commit([&](Update& change) { change.assign("floods", first, end, domains); });
+    return differences.empty() ? std::string("nothing")
+                               : fmt::format("{} +{} -{} ~{}", differences[0].name, differences[0].added,
+                                             differences[0].removed, differences[0].changed);
+  };
+  commit([&](Update& update) {
+    update.set_flood_domain({4'999}, domain(1));
+    update.set_flood_domain(end, domain(2));
+  });
+  EXPECT_EQ(assign({{{5'000}, domain(3)}, {{5'001}, domain(4)}, {{5'999}, domain(5)}}), "floods +3 -0 ~0");
+  EXPECT_EQ(assign({{{5'000}, domain(3)}, {{5'001}, domain(4)}, {{5'999}, domain(5)}}), "nothing");
+  EXPECT_EQ(assign({{{5'000}, domain(3)}, {{5'001}, domain(6)}, {{5'002}, domain(7)}}), "floods +1 -1 ~1");
+  EXPECT_EQ(ports(5'000) + ports(5'001) + ports(5'002) + ports(5'999), "367none");
+  EXPECT_EQ(ports(4'999) + ports(6'000), "12") << "others are left alone";
+  Update failing;
+  failing.set_flood_domain({5'000}, nullptr);
+  failing.set_flood_domain({5'500}, domain(8));
+  failing.set_members(state_.group("too large"), std::vector<Member>(Members::limit + 1));
+  EXPECT_FALSE(failing.commit(state_, 0));
+  EXPECT_EQ(ports(5'000) + ports(5'500), "3none");
+  commit([&](Update& update) { update.forget(PortId{6}); });
+  EXPECT_EQ(ports(5'001), "0") << "there is none any more";
+  commit([&](Update& update) { update.set_flood_domain({5'000}, nullptr); });
+  EXPECT_EQ(ports(5'000), "none");
+}
+
 TEST_F(AssignTest, TemporaryCountersAreListedWhileTheyAreHeld) {
   const auto names = [&] {
     std::vector<std::string> list;

@@ -47,6 +47,7 @@ MacAddress made_up_mac(const std::string& port, const NodeOptions& options) {
 
 Node::Node(NodeOptions options)
     : options_(std::move(options)), state_(std::make_unique<State>(epochs_, options_.seed)) {
+  state_->limit_connections(options_.connections, options_.connection_timeouts);
   ports_.reserve(max_ports);  // workers look into it while ports are added
 }
 

@@ -27,6 +27,8 @@ struct NodeOptions {
   EngineKind engine = EngineKind::core;
   std::uint32_t rule_cache = 65'536;  ///< rules per worker; 0: none, every packet is decided
   DecisionShare decision_share;
+  std::uint32_t connections = Connections::default_limit;  ///< followed at a time
+  ConnectionTimeouts connection_timeouts;
   std::uint64_t seed = 1;         ///< of every hash and random choice
   std::uint32_t frames = 16'384;  ///< in the pool, 4 KiB each
   std::size_t batch = 32;         ///< packets taken from a port at once, 1 to 256

@@ -48,6 +48,7 @@ std::uint64_t bytes_of(std::span<Packet* const> packets) {
 
 Worker::Worker(WorkerShared& shared, unsigned number)
     : shared_(shared), number_(number), frames_(shared.pool), reader_(shared.state.epochs().add()) {
+  outputs_.on_relief([this] { send(); });
   const ExecutorContext context{shared.state, shared.pipeline, shared.port_table, frames_, outputs_, stats_, number};
   if (shared.engine == EngineKind::reference) {
     executor_ = std::make_unique<ReferenceExecutor>(context);

@@ -105,7 +105,7 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
         break;
       case Op::decapsulate:
         // Its key becomes the inner packet's, whose hash a select goes by.
-        if (ReasonId reason = 0; !decapsulate(*packet, keys_[i], reason)) {
+        if (ReasonId reason = 0; !decapsulate(*packet, keys_[i], operation->number, reason)) {
           return drop(packet, reason);
         }
         break;
@@ -123,7 +123,7 @@ void CoreExecutor::execute(const Program& program, std::size_t i, Nanoseconds no
       case Op::output:
         return emit(operation->number, packet);
       case Op::flood:
-        return flood(packet, static_cast<std::uint16_t>(operation->number), operation->slot != 0);
+        return flood(packet, operation->number, i, operation->slot != 0);
       case Op::select:
         return select(packet, *operation->operand<const Group*>(), hash_of(i), operation->slot != 0);
       case Op::reject:
@@ -181,7 +181,7 @@ bool CoreExecutor::encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64
   return true;
 }
 
-bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
+bool CoreExecutor::decapsulate(Packet& packet, Key& key, std::uint32_t as, ReasonId& reason) {
   if (packet.offload.gso_size == 0) {
     edit::finish_checksum(packet);  // of the inner packet, if its sender left that to a device
     packet.offload = {};
@@ -194,7 +194,7 @@ bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
   const std::uint32_t number = static_cast<std::uint32_t>(vni[0] << 16U | vni[1] << 8U | vni[2]);
   PacketCache::pop_front(packet, packet.payload);
   packet.tunnel = 1;
-  packet.vni = number;
+  packet.vni = as != 0 ? as & 0xffffffU : number;
   pull_up_and_parse(context_.frames, packet, key);
   if (!packet.layout.ip() || outer_ecn == 0) {
     return true;
@@ -211,27 +211,6 @@ bool CoreExecutor::decapsulate(Packet& packet, Key& key, ReasonId& reason) {
     edit::set_tos(packet, 1, 3);
   }
   return true;
-}
-
-void CoreExecutor::flood(Packet* packet, std::uint16_t vlan, bool encapsulated) {
-  const std::uint16_t ingress = packet->ingress;
-  PortId last;
-  for (const PortId port : context_.state.flood_domains().ports(vlan)) {
-    if (port.number == ingress) {
-      continue;
-    }
-    if (last.valid()) {
-      if (Packet* copy = copy_of(*packet); copy != nullptr) {
-        leave(last.number, copy, encapsulated);
-      }
-    }
-    last = port;
-  }
-  if (last.valid()) {
-    leave(last.number, packet, encapsulated);
-  } else {
-    drop(packet, drop::flood_empty);
-  }
 }
 
 void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash, bool encapsulated) {
@@ -277,16 +256,6 @@ void CoreExecutor::leave(std::uint32_t port, Packet* packet, bool encapsulated) 
     }
   }
   emit(port, packet);
-}
-
-// nullptr, and the copy dropped, when frames ran out.
-Packet* CoreExecutor::copy_of(const Packet& packet) {
-  context_.stats.cloned.add();
-  Packet* copy = context_.frames.clone(packet);
-  if (copy == nullptr) {
-    context_.stats.drop(drop::no_frames);
-  }
-  return copy;
 }
 
 void CoreExecutor::copy_to(std::uint32_t port, const Packet& packet) {

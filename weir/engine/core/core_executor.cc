@@ -75,7 +75,9 @@ void CoreExecutor::process(PortId ingress, std::span<Packet*> packets, Nanosecon
       for (std::size_t i = 0; i < count_; ++i) {
         place_[i] = static_cast<std::uint8_t>(i);
       }
+      blind_ = true;
       run_blind(rule, now);
+      blind_ = false;
       if (!deliveries_.empty()) {
         run_handed_back(now, budget);
       }

@@ -50,8 +50,12 @@ class CoreExecutor final : public Executor {
   // Runs a program on the packet at place `i` of the wave; takes the packet over.
   void execute(const Program& program, std::size_t i, Nanoseconds now);
   bool encapsulate(const Tunnel& tunnel, Packet& packet, std::uint64_t hash);
-  bool decapsulate(Packet& packet, Key& key, ReasonId& reason);
-  void flood(Packet* packet, std::uint16_t vlan, bool encapsulated);
+  bool decapsulate(Packet& packet, Key& key, std::uint32_t as, ReasonId& reason);
+  void flood(Packet* packet, std::uint32_t domain, std::size_t i, bool encapsulated);
+  void flood_ports(Packet* packet, std::span<const PortId> ports, bool encapsulated);
+  void flood_domain(Packet* packet, const FloodDomain& domain, std::size_t i, bool encapsulated);
+  void send_tagged(Packet* packet, const TaggedPort& to);
+  void send_remote(Packet* packet, const FloodDomain& domain, const Remote& remote, std::uint64_t hash);
   void select(Packet* packet, const Group& group, std::uint64_t hash, bool encapsulated);
   void reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now);
   void emit(std::uint32_t port, Packet* packet);
@@ -83,6 +87,8 @@ class CoreExecutor final : public Executor {
   std::array<RuleIndex, batch_limit> found_{};
   std::size_t exact_ = 0;
   std::size_t lookups_ = 0;
+  bool blind_ = false;  // the wave was not parsed
+  unsigned copies_ = 0;
   bool changed_ = false;  // a decision was made since the wave was looked up
   bool recirculate_ = false;
 };

@@ -153,7 +153,7 @@ void put_action(Writer& writer, const Action& action, const Rule& rule) {
       return writer.put(Op::encapsulate, 0, &tunnel, offsetof(Tunnel, header) + tunnel.bytes);
     }
     case ActionKind::decapsulate:
-      return writer.put(Op::decapsulate);
+      return writer.put(Op::decapsulate, action.number);
     case ActionKind::translate_quoted:
       return writer.put(Op::translate_quoted, 0, &rule.quoted[action.number], sizeof(QuotedTranslation));
     case ActionKind::track: {

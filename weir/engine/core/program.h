@@ -26,7 +26,7 @@ enum class Op : std::uint8_t {
   push_vlan,
   pop_vlan,
   encapsulate,  ///< operand: Tunnel
-  decapsulate,
+  decapsulate,  ///< number: what its VNI shall be and bit 24, or 0
   set_icmp_id,
   translate_quoted,  ///< operand: QuotedTranslation
   track,             ///< operand: Track

@@ -36,6 +36,7 @@ void DirectFlow::decide(reference::Frame frame, Nanoseconds now) {
   stage_ = frame_.stage;
   stages_ = 0;
   effects_.clear();
+  set_.clear();
   try {
     verdict_ = run();
   } catch (const StageError& error) {
@@ -222,6 +223,7 @@ void DirectFlow::set_field(FieldId field, const FieldValue& value) {
   if (port && now.l4() == L4::sctp && now.fragment()) {
     throw Unrewritable{};
   }
+  set_.insert(field);
   reference::set(frame_, headers_, field, value);
   parse_again();
 }
@@ -273,15 +275,19 @@ void DirectFlow::encapsulate(const Vxlan& vxlan) {
   close("encapsulate");
 }
 
-void DirectFlow::decapsulate() {
+void DirectFlow::decapsulate(std::optional<std::uint32_t> as) {
   require_no_delivery("decapsulate");
   require_open("decapsulate");
   if (!layout().vxlan()) {
     throw StageError{"decapsulate on a packet that is not VXLAN; ask has(layers::vxlan) first"};
   }
+  if (as && *as > 0xffffff) {
+    throw StageError{"decapsulate as a number beyond 24 bits"};
+  }
   if (const auto lost = reference::decapsulate(frame_, headers_)) {
     effects_.emplace_back(Lost{*lost});
   }
+  frame_.vni = as.value_or(frame_.vni);
   headers_ = reference::parse(frame_);
   hash_ = reference::flow_hash(frame_, headers_, state_.seed());
   decapsulated_ = true;

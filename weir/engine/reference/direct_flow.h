@@ -1,6 +1,7 @@
 #pragma once
 // The flow that just does it: reads come from the packet's bytes, rewrites change them at once.
 
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -62,7 +63,8 @@ class DirectFlow final : public Flow {
   void push_vlan(std::uint16_t control) override;
   void pop_vlan() override;
   void encapsulate(const Vxlan& vxlan) override;
-  void decapsulate() override;
+  using Flow::decapsulate;
+  void decapsulate(std::optional<std::uint32_t> as) override;
   void count(Counter& counter) override { effects_.emplace_back(Counted{&counter, frame_.length()}); }
   void meter(Meter& meter) override { effects_.emplace_back(Metered{&meter, frame_.length()}); }
   void mirror(PortId port) override { effects_.emplace_back(Mirrored{port, frame_}); }
@@ -76,6 +78,7 @@ class DirectFlow final : public Flow {
   Key key() override;
   bool test_flags(Flags flags) override;
   void set_field(FieldId field, const FieldValue& value) override;
+  bool was_set(FieldId field) override { return set_.contains(field); }
   void close(const char* by) override { closed_by_ = by; }
   std::uint64_t hash() override;
   std::uint32_t stage_number(const void* stage) override;
@@ -116,6 +119,7 @@ class DirectFlow final : public Flow {
   bool decapsulated_ = false;
   std::uint8_t stage_ = 0;
 
+  std::set<FieldId> set_;
   std::uint64_t stages_ = 0;
   std::vector<Effect> effects_;
   Verdict verdict_{};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <weir/engine/reference/rewrite.h>
+#include <weir/engine/reference/tunnel.h>
 #include <weir/engine/reject.h>
 
 namespace weir {
@@ -165,9 +167,9 @@ void ReferenceExecutor::conclude(const Verdict& verdict, std::size_t place, Nano
     case Verdict::Kind::output:
       return emit(verdict.number, frame);
     case Verdict::Kind::flood:
-      return flood(frame, static_cast<std::uint16_t>(verdict.number));
+      return flood(frame, verdict.number);
     case Verdict::Kind::select:
-      return select(frame, *verdict.group);
+      return select(frame, *verdict.group, flow_.encapsulated());
     case Verdict::Kind::reject:
       return reject(frame, verdict.number, verdict.reason, now);
     case Verdict::Kind::drop:
@@ -189,24 +191,78 @@ void ReferenceExecutor::conclude(const Verdict& verdict, std::size_t place, Nano
   }
 }
 
-void ReferenceExecutor::flood(const reference::Frame& frame, std::uint16_t vlan) {
-  std::vector<PortId> others;
-  for (const PortId port : context_.state.flood_domains().ports(vlan)) {
-    if (port.number != frame.ingress) {
-      others.push_back(port);
-    }
+void ReferenceExecutor::flood(const reference::Frame& frame, std::uint32_t number) {
+  const FloodDomains& domains = context_.state.flood_domains();
+  FloodDomain domain;
+  if (number < DomainId::first) {
+    domain.ports = domains.ports(static_cast<std::uint16_t>(number));
+  } else if (const FloodDomain* found = domains.find(DomainId{number})) {
+    domain = *found;
   }
-  if (others.empty()) {
+  // What goes out by the port that it came in by is no copy.
+  std::erase(domain.ports, PortId{frame.ingress});
+  std::erase_if(domain.tagged, [&](const TaggedPort& each) { return each.port.number == frame.ingress; });
+  if (frame.tunnel || flow_.encapsulated() || !reference::parse(frame).layout.ethernet()) {
+    domain.remotes.clear();
+  }
+  std::size_t left = domain.ports.size() + domain.tagged.size() + domain.remotes.size();
+  if (left == 0) {
     return drop(drop::flood_empty);
   }
-  for (std::size_t i = 0; i + 1 < others.size(); ++i) {
-    context_.stats.cloned.add();
-    leave(others[i].number, frame);
+  for (const PortId port : domain.ports) {
+    flood_copy(left);
+    leave(port.number, frame, flow_.encapsulated());
   }
-  leave(others.back().number, frame);
+  for (const TaggedPort& tagged : domain.tagged) {
+    flood_copy(left);
+    send_tagged(frame, tagged);
+  }
+  for (const Remote& remote : domain.remotes) {
+    flood_copy(left);
+    send_remote(frame, domain.tunnel, remote);
+  }
 }
 
-void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
+void ReferenceExecutor::flood_copy(std::size_t& left) {
+  if (--left == 0) {
+    return;
+  }
+  context_.stats.cloned.add();
+  constexpr unsigned between_reliefs = 512;
+  if (++copies_ % between_reliefs == 0) {
+    context_.outputs.relieve();
+  }
+}
+
+void ReferenceExecutor::send_tagged(reference::Frame frame, const TaggedPort& to) {
+  const reference::Headers headers = reference::parse(frame);
+  const bool hidden = headers.type == 0x8100 || headers.type == 0x88a8;
+  if (!headers.layout.ethernet() || headers.layout.tags() == 2 || hidden || flow_.encapsulated()) {
+    return drop(drop::unrewritable);
+  }
+  reference::push_vlan(frame, to.control);
+  leave(to.port.number, std::move(frame), false);
+}
+
+void ReferenceExecutor::send_remote(reference::Frame frame, Vxlan tunnel, const Remote& remote) {
+  tunnel.dst = remote.address;
+  if (remote.group == nullptr) {
+    const auto mac = context_.state.neighbours().find({remote.port, remote.next_hop});
+    if (!mac) {
+      return drop(drop::neighbour_unreachable);
+    }
+    tunnel.eth_dst = *mac;
+    tunnel.eth_src =
+        context_.ports.known(remote.port.number) ? context_.ports.ports[remote.port.number].mac : MacAddress{};
+  }
+  reference::encapsulate(frame, reference::parse(frame), tunnel, flow_.flow_hash());
+  if (remote.group != nullptr) {
+    return select(std::move(frame), *remote.group, true);
+  }
+  emit(remote.port.number, frame);
+}
+
+void ReferenceExecutor::select(reference::Frame frame, const Group& group, bool encapsulated) {
   const Member* member = group.members().pick(flow_.flow_hash());
   if (member == nullptr) {
     return drop(drop::no_member);
@@ -215,12 +271,12 @@ void ReferenceExecutor::select(reference::Frame frame, const Group& group) {
     std::ranges::copy(member->dst.bytes, frame.bytes.begin());
     std::ranges::copy(member->src.bytes, frame.bytes.begin() + 6);
   }
-  leave(member->port.number, std::move(frame));
+  leave(member->port.number, std::move(frame), encapsulated);
 }
 
 // Packets that a group resolves to pass the delivery side of the port they got; what a stage outputs has passed it.
-void ReferenceExecutor::leave(std::uint32_t port, reference::Frame frame) {
-  const bool delivers = context_.pipeline.delivers && !flow_.encapsulated();
+void ReferenceExecutor::leave(std::uint32_t port, reference::Frame frame, bool encapsulated) {
+  const bool delivers = context_.pipeline.delivers && !encapsulated;
   const std::uint8_t stage = delivers ? context_.state.deliveries().stage(port) : Pipeline::nowhere;
   if (stage == Pipeline::nowhere) {
     return emit(port, frame);

@@ -33,13 +33,17 @@ class ReferenceExecutor final : public Executor {
 
   bool carry_out(const DirectFlow::Effect& effect, Nanoseconds now);
   void conclude(const Verdict& verdict, std::size_t place, Nanoseconds now);
-  void flood(const reference::Frame& frame, std::uint16_t vlan);
-  void select(reference::Frame frame, const Group& group);
+  void flood(const reference::Frame& frame, std::uint32_t number);
+  /// One copy of a flood; the last is the packet itself.
+  void flood_copy(std::size_t& left);
+  void send_tagged(reference::Frame frame, const TaggedPort& to);
+  void send_remote(reference::Frame frame, Vxlan tunnel, const Remote& remote);
+  void select(reference::Frame frame, const Group& group, bool encapsulated);
   void reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now);
 
   Packet* write(const reference::Frame& frame);
   std::size_t take_deliveries(Wave& wave);
-  void leave(std::uint32_t port, reference::Frame frame);
+  void leave(std::uint32_t port, reference::Frame frame, bool encapsulated);
   void emit(std::uint32_t port, const reference::Frame& frame);
   void emit(std::uint32_t port, Packet* packet);
   void copy_to(std::uint32_t port, const reference::Frame& frame);
@@ -50,6 +54,7 @@ class ReferenceExecutor final : public Executor {
   PacketStages packet_stages_;
   Host host_;
   Wave next_;
+  unsigned copies_ = 0;
   std::deque<Packet*> deliveries_;  // packets at the beginning of a delivery side, in the order they got there
 };
 

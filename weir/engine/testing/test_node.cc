@@ -165,6 +165,7 @@ TestNode::TestNode(EngineKind kind, const Build& build, Options options)
   }
   pool_ = std::move(*pool);
   frames_ = std::make_unique<PacketCache>(*pool_);
+  outputs_.on_relief([this] { take_outputs(); });
   graph_.ports(usual_ports);
   {
     const EpochScope scope(epochs_);

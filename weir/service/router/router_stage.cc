@@ -52,7 +52,8 @@ Verdict RouterStage::decide(Flow& flow) const {
   if (!for_us) {
     return flow.drop(flow.test(eth::dst, multicast()) ? to_all : foreign_mac);
   }
-  const Source* source = flow.lookup(tables_.sources, ip::src);
+  // One that a translation has put there is the node's own, and no sender's.
+  const Source* source = flow.was_set(ip::src) ? nullptr : flow.lookup(tables_.sources, ip::src);
   if (source != nullptr && *source == Source::martian) {
     return flow.drop(martian_source);
   }
