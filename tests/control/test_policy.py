@@ -185,6 +185,26 @@ def test_policies_hold_at_once(node, weir, tmp_path):
         pass
 
 
+def test_policies_hold_at_once_on_all_workers(start, tmp_path):
+    (tmp_path / "policies.yaml").write_text(DB)
+    (tmp_path / "endpoints.yaml").write_text(ENDPOINTS)
+    (tmp_path / "silent.yaml").write_text(SILENT)
+    node = start(text=FILE.replace("rate=2000", "rate=50000"), more="workers: {count: 2}\n")
+
+    def counts():
+        ports = {each["name"]: each for each in node.get("/v1/ports")["ports"]}
+        return ports["web"]["in_packets"], ports["up"]["out_packets"]
+    for _ in range(20):
+        call(node, "apply", {"files": [str(tmp_path / "silent.yaml")]})
+        came, sent = counts()
+        while counts()[0] < came + 500:
+            pass
+        assert counts()[1] == sent
+        call(node, "delete", {"name": "shop/silent"})
+        while counts()[1] == sent:
+            pass
+
+
 def test_a_file_counts_when_it_says_something_new(node, weir, tmp_path):
     """What a command did stands until the node's own files say something else about the policy."""
     (tmp_path / "silent.yaml").write_text(SILENT)

@@ -17,8 +17,8 @@ ports:
   other: {{device: "tap:{taps[2]}", labels: {{namespace: shop, app: other}}}}
 services:
   firewall: {{policies: [policies.yaml], endpoints: endpoints.yaml}}
-  l2_switch: {{}}
-chains: [{{name: default, services: [firewall, l2_switch]}}]
+  {switch}
+chains: [{{name: default, services: [firewall, {switch_name}]}}]
 """
 
 ENDPOINTS = """
@@ -63,12 +63,12 @@ for line in sys.stdin:
 
 
 class Shop:
-    def __init__(self, weir, namespace, names, folder):
+    def __init__(self, weir, namespace, names, folder, switch="l2_switch: {}"):
         self.name, self.folder = names("fw"), folder
         taps = names("ta"), names("tb"), names("tc")
         (folder / "endpoints.yaml").write_text(ENDPOINTS)
         (folder / "policies.yaml").write_text(POLICY)
-        self.node = weir(FILE.format(node=self.name, taps=taps))
+        self.node = weir(FILE.format(node=self.name, taps=taps, switch=switch, switch_name=switch.split(":")[0]))
         self.web, self.db, self.other = namespace("a"), namespace("b"), namespace("c")
         for tap, side, address in zip(taps, (self.web, self.db, self.other), "123"):
             place(tap, side, f"10.9.0.{address}/24")
@@ -130,8 +130,25 @@ def test_a_policy_ends_a_connection_and_lets_it_go_on(shop):
             process.wait()
 
 
-def test_rules_are_kept_for_both_sides(shop):
-    """A rule has room for few dependencies: those of both sides must fit."""
+WEB = """
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web, namespace: shop}
+spec:
+  podSelector: {matchLabels: {app: web}}
+  policyTypes: [Ingress, Egress]
+  egress:
+  - to: [{podSelector: {matchLabels: {app: db}}}]
+    ports: [{port: sql}]
+"""
+
+
+@pytest.mark.parametrize("switch", ["l2_switch: {}", "vswitch: {networks: {100: {}}}"])
+def test_rules_are_kept_for_both_sides(weir, namespace, names, tmp_path, switch):
+    """A rule has room for few dependencies: those of two restricted endpoints and a switch must fit."""
+    shop = Shop(weir, namespace, names, tmp_path, switch)
+    (tmp_path / "web.yaml").write_text(WEB)
+    shop.policy("apply", "web.yaml")
     assert transfer(shop.web, shop.db, 50_000_000)
     summary = shop.node.stop()
     assert summary["rule_cache"]["hit_ratio"] > 0.9, json.dumps(summary["rule_cache"])
