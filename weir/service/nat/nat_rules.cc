@@ -58,7 +58,9 @@ Result<IpAddress> read_address(const Config& config, const ServiceContext& conte
     }
   }
   return config.error("port '{}' has no {} address; give it one, or write the address here", *text,
-                      !v6 ? "" : *v6 ? "IPv6" : "IPv4");
+                      !v6   ? ""
+                      : *v6 ? "IPv6"
+                            : "IPv4");
 }
 
 class Reader {
@@ -165,9 +167,8 @@ std::optional<Translation> NatRules::translation(const ConnectionTuple& first) c
   for (const Masquerade& each : masquerades) {
     // One of them that reaches another through its forwarded port must get its answers by the same way.
     const bool hairpin = forward != nullptr && each.from.contains(dst);
-    const bool stays = each.from.contains(dst) || std::ranges::any_of(each.except, [&](const IpPrefix& prefix) {
-                         return prefix.contains(dst);
-                       });
+    const bool stays = each.from.contains(dst) ||
+                       std::ranges::any_of(each.except, [&](const IpPrefix& prefix) { return prefix.contains(dst); });
     if (each.from.contains(first.src) && (hairpin || !stays)) {
       translation.src = each.to;
       translation.src_ports = each.ports;
