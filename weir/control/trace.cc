@@ -145,14 +145,19 @@ struct PacketTracer::Parts {
     if (mode == TraceMode::replay) {
       node.state().expire(frame.time);
     }
+    const auto flush = [&] {
+      outputs.flush([&](PortId port, std::span<Packet*> packets) {
+        for (Packet* out : packets) {
+          sent(port, *out);
+          frames.free(out);
+        }
+      });
+    };
     DecisionBudget budget;
+    outputs.on_relief(flush);
     executor.process(frame.port, std::span(&packet, 1), frame.time, budget);
-    outputs.flush([&](PortId port, std::span<Packet*> packets) {
-      for (Packet* out : packets) {
-        sent(port, *out);
-        frames.free(out);
-      }
-    });
+    flush();
+    outputs.on_relief({});
   }
 
   Node& node;

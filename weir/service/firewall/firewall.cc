@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <weir/flow/fragment_tracker.h>
 #include <weir/service/firewall/firewall_state.h>
 #include <weir/service/firewall/policy_commands.h>
 #include <weir/service/firewall/policy_files.h>
@@ -38,7 +39,7 @@ class Firewall final : public Service {
     PolicyModel::Change change = files_.change_since(said_, model_);
     change.endpoints = std::move(*with);
     const DraftPtr draft = record(std::move(change), update);
-    state_->record_ports(model_, *draft, context.ports(), update);
+    state_->record_ports(model_, *draft, context.ports(), context.boolean("check_sources"), update);
     commit_after(draft, update);
     update.afterwards([this, said = files_.said()] { said_ = said; });
     return {};
@@ -148,12 +149,25 @@ class Firewall final : public Service {
   std::unique_ptr<FirewallState> state_;
 };
 
+/// What fragments pass before `stage`, which asks for ports; the stage in front of both.
+const FlowStage& guard_fragments(Graph& graph, const std::string& name, const FlowStage& stage) {
+  auto& tracker = graph.add<FragmentTracker>(name + " fragments");
+  const auto& gate = graph.add<FragmentGate>(name + " gate", tracker);
+  graph.connect(gate, stage);
+  graph.connect(tracker, stage);
+  return gate;
+}
+
 Result<std::unique_ptr<Service>> build(ServiceContext& context) {
   auto state =
       std::make_unique<FirewallState>(context.state(), static_cast<std::uint32_t>(context.number("addresses")));
-  const FlowStage& stage = context.node.graph().add<FirewallStage>(context.name(), state->tables());
-  const FlowStage& delivery = context.node.graph().add<FirewallDelivery>(context.name() + " delivery", state->tables());
-  return std::make_unique<Firewall>(context.node, std::move(state), ServiceStages{stage, stage, delivery, delivery});
+  Graph& graph = context.node.graph();
+  const FlowStage& stage = graph.add<FirewallStage>(context.name(), state->tables());
+  const FlowStage& delivery = graph.add<FirewallDelivery>(context.name() + " delivery", state->tables());
+  const FlowStage& gate = guard_fragments(graph, context.name(), stage);
+  const FlowStage& delivery_gate = guard_fragments(graph, context.name() + " delivery", delivery);
+  return std::make_unique<Firewall>(context.node, std::move(state),
+                                    ServiceStages{gate, stage, delivery_gate, delivery});
 }
 
 }  // namespace
@@ -163,6 +177,10 @@ ServiceKind firewall() {
           "Kubernetes network policies for the endpoints behind the node's ports",
           {live({.name = "policies", .type = SettingType::list, .help = "files with policies, YAML of Kubernetes"}),
            live({.name = "endpoints", .type = SettingType::text, .help = "a file that describes endpoints"}),
+           live({.name = "check_sources",
+                 .type = SettingType::boolean,
+                 .help = "whether an endpoint with addresses may send from these only",
+                 .otherwise = "true"}),
            number_setting("addresses", "the most addresses that endpoints have together", 65'536, 16, 4'194'304)},
           build};
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr DropReason unknown_port{"firewall_port_unknown", "at a port that the firewall was not told of"};
 constexpr DropReason malformed{"malformed", "its headers cannot be read"};
-constexpr DropReason invalid_connection{"invalid_connection", "of no connection, and cannot begin one"};
+constexpr DropReason spoofed_source{"spoofed_source", "from an address that is not that of the endpoint that sent it"};
 constexpr DropReason denied{"denied_by_policy", "a network policy denies it: weir policy explain"};
 
 /// ICMP that is no error and no echo is of no connection.
@@ -54,6 +54,9 @@ class Judge {
     if (!flow_.has(layers::well_formed)) {
       return flow_.drop(malformed);
     }
+    if (sent_ && guard.checks_source && spoofs(*guard.slot)) {
+      return flow_.drop(spoofed_source);
+    }
     if (!flow_.has(layers::ip)) {
       return flow_.next();
     }
@@ -76,18 +79,36 @@ class Judge {
     if (!allows(began ? Direction::egress : Direction::ingress, connection.initiator())) {
       return flow_.drop(denied);
     }
-    connection.commit();
-    return flow_.next();
+    return connection.commit() == Committed::full ? flow_.drop(drop::connections_full) : flow_.next();
   }
 
  private:
+  // Others take an endpoint for who its source address says. Before it has one it may speak without; and on its link,
+  // by its link-local address.
+  bool spoofs(const EndpointSlot& slot) {
+    IpAddress source;
+    if (flow_.has(layers::arp)) {
+      source = flow_[arp::sender_ip].value_or({});
+    } else if (flow_.has(layers::ip)) {
+      source = *flow_[ip::src];
+    } else {
+      return false;
+    }
+    const bool link_local = source.v6 && source.bytes[0] == 0xfe && (source.bytes[1] & 0xc0U) == 0x80;
+    if (link_local || source.bytes == decltype(source.bytes){}) {
+      return false;
+    }
+    const EndpointHandle* owner = flow_.lookup(tables_.addresses, source);
+    return owner != nullptr ? owner->slot != &slot : flow_.read(slot.guarded).has_addresses;
+  }
+
   // An endpoint that no policy is about is not restricted.
   Verdict without_connection(Message message, const ConnectionTuple& tuple) {
     if (list_->empty(Direction::ingress) && list_->empty(Direction::egress)) {
       return flow_.next();
     }
     if (message != Message::notice) {
-      return flow_.drop(invalid_connection);
+      return flow_.drop(drop::invalid_connection);
     }
     return allows(sent_ ? Direction::egress : Direction::ingress, tuple) ? flow_.next() : flow_.drop(denied);
   }

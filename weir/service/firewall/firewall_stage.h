@@ -12,6 +12,7 @@ namespace weir {
 struct Guarded {
   IdentityPtr identity;
   PolicyListPtr policies;
+  bool has_addresses = false;  ///< it may send from its own addresses only
 
   bool operator==(const Guarded&) const = default;
 };
@@ -40,6 +41,7 @@ struct PortGuard {
   };
   Kind kind = Kind::unknown;
   const EndpointSlot* slot = nullptr;
+  bool checks_source = true;
 
   bool operator==(const PortGuard&) const = default;
 };

@@ -55,8 +55,10 @@ void FirewallState::record(const PolicyModel& model, const PolicyModel::Draft& d
     if (before == nullptr || before->identity != after->identity) {
       update.set(slot->identity, after->identity);
     }
-    if (before == nullptr || before->identity != after->identity || before->policies != after->policies) {
-      update.set(slot->guarded, {after->identity, after->policies});
+    const bool has_addresses = !after->entry->addresses.empty();
+    if (before == nullptr || before->identity != after->identity || before->policies != after->policies ||
+        before->entry->addresses.empty() == has_addresses) {
+      update.set(slot->guarded, {after->identity, after->policies, has_addresses});
     }
   }
   if (endpoints_differ) {
@@ -105,7 +107,7 @@ void FirewallState::record_addresses(const PolicyModel& model, const PolicyModel
 }
 
 void FirewallState::record_ports(const PolicyModel& model, const PolicyModel::Draft& draft,
-                                 std::span<const ServicePort> ports, Update& update) {
+                                 std::span<const ServicePort> ports, bool check_sources, Update& update) {
   std::unordered_map<std::string_view, const EndpointSlot*> behind;
   const auto note = [&](const PolicyModel::Endpoint& endpoint) {
     if (!endpoint.entry->port.empty()) {
@@ -131,7 +133,7 @@ void FirewallState::record_ports(const PolicyModel& model, const PolicyModel::Dr
     if (port.options.role == PortRole::uplink) {
       guard.kind = PortGuard::Kind::open;
     } else if (const auto endpoint = behind.find(port.name); endpoint != behind.end()) {
-      guard = {PortGuard::Kind::guarded, endpoint->second};
+      guard = {PortGuard::Kind::guarded, endpoint->second, check_sources};
     }
   }
   for (unsigned number = 0; number < max_ports; ++number) {

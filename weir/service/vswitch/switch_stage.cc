@@ -80,7 +80,7 @@ Verdict Forwarding::forward(Flow& flow, const From& from) const {
       return flow.drop(same_port);
     } else if (const Attachment* there = flow.lookup(tables_.attachments, {to->port, to->vlan});
                there != nullptr && there->vni == from.vni) {
-      if (from.place.vlan != untagged) {
+      if (from.tagged) {
         flow.pop_vlan();
       }
       if (to->vlan != untagged) {
@@ -98,7 +98,7 @@ Verdict Forwarding::flood(Flow& flow, const From& from, const Network& network) 
     flow.count(tables_.too_big_to_flood);
     local = true;
   }
-  if (from.place.vlan != untagged) {
+  if (from.tagged) {
     flow.pop_vlan();
   }
   return flow.flood(domain_of(from.vni, local));
@@ -119,7 +119,7 @@ Verdict Forwarding::send_into_tunnel(Flow& flow, const From& from, const IpAddre
     outer.eth_dst = *mac;
     outer.eth_src = port->mac;
   }
-  if (from.place.vlan != untagged) {
+  if (from.tagged) {
     flow.pop_vlan();
   }
   flow.encapsulate(outer);
@@ -137,7 +137,7 @@ Verdict SwitchStage::decide(Flow& flow) const {
   }
   const std::uint16_t vlan = flow[vlan::id].value_or(untagged);
   const Attachment* attached = flow.lookup(tables_.attachments, {in, vlan});
-  if (attached == nullptr || (vlan == untagged && flow.has(layers::vlan))) {
+  if (attached == nullptr) {
     return flow.drop(no_network);
   }
   if (attached->mirror.valid()) {
@@ -146,7 +146,7 @@ Verdict SwitchStage::decide(Flow& flow) const {
   if (attached->meter != nullptr) {
     flow.meter(*attached->meter);
   }
-  const From from{attached->vni, {in, vlan, {}}};
+  const From from{attached->vni, {in, vlan, {}}, flow.has(layers::vlan)};
   if (const DropReason* reason = learn(flow, from, attached->learned)) {
     return flow.drop(*reason);
   }

@@ -16,6 +16,7 @@ class Forwarding {
   struct From {
     Vni vni = 0;
     Place place;
+    bool tagged = false;  ///< the frame has a tag, if only for its priority
     [[nodiscard]] bool tunnel() const { return !place.port.valid(); }
   };
 

@@ -23,7 +23,8 @@ class UnansweredStage final : public FlowStage, Forwarding {
     const PortId in = flow.ingress();
     const std::uint16_t vlan = flow[vlan::id].value_or(untagged);
     const Attachment* attached = flow.lookup(tables_.attachments, {in, vlan});
-    return attached == nullptr ? flow.drop(gone) : forward(flow, {attached->vni, {in, vlan, {}}});
+    return attached == nullptr ? flow.drop(gone)
+                               : forward(flow, {attached->vni, {in, vlan, {}}, flow.has(layers::vlan)});
   }
 
  private:

@@ -178,6 +178,8 @@ TEST_P(VSwitchNode, TrunksCarryTags) {
   EXPECT_THAT(send("t", frame(bob, alice)), ElementsAre("dropped: no_network"));
   EXPECT_THAT(send("a", frame(alice, bob).vlan(10)), ElementsAre("dropped: no_network"));
   EXPECT_THAT(send("a", frame(alice, bob)), ElementsAre("t"));
+  EXPECT_THAT(send("b", frame(carol, everybody).vlan(0, 5)), ElementsAre("t")) << "a tag for its priority alone";
+  EXPECT_EQ(out_[0], frame(carol, everybody).vlan(20).bytes());
   EXPECT_THAT(send("c", frame(carol, bob).vlan(10)), ElementsAre("t")) << "from trunk to trunk";
   EXPECT_EQ(out_[0], frame(carol, bob).vlan(10).bytes());
 }
