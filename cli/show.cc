@@ -124,7 +124,9 @@ void add_show(CLI::App& app, int& status) {
                                  "  weir show rules --node edge-1 --limit 10\n"
                                  "  weir show stats --json");
   auto options = std::make_shared<ShowOptions>();
-  command.add_option("WHAT", options->what, "ports, rules, stages, chains, services, connections, or stats: all that is counted")
+  command
+      .add_option("WHAT", options->what,
+                  "ports, rules, stages, chains, services, connections, or stats: all that is counted")
       ->required()
       ->check(CLI::IsMember({"ports", "rules", "stages", "chains", "services", "connections", "stats"}).description(""))
       ->type_name("ports|rules|stages|chains|services|connections|stats");

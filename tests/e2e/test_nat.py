@@ -1,6 +1,7 @@
 """The service nat in front of the router: alice is hidden from bob, who has no way to her network."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ ports:
 services:
   nat: %s
   router: {}
+decision_budget: unlimited
 connections: {limit: 1000, udp_new: 5}
 """
 
@@ -93,13 +95,13 @@ def test_errors_come_back_to_who_asked(network, tmp_path):
 
 
 def test_a_port_leads_to_alice(network, tmp_path):
-    routed = hidden(network, tmp_path, "{forward: [{address: right, protocol: tcp, port: 7000, to: 10.1.0.10}]}")
+    routed = hidden(network, tmp_path, "{forward: [{address: right, protocol: tcp, port: 5000, to: 10.1.0.10}]}")
     server = network.start("alice", sys.executable, "-c", TCP_SERVER, stdout=subprocess.PIPE, text=True)
     assert server.stdout.readline() == "ready\n"
     assert network.on("bob", sys.executable, "-c", TCP_CLIENT, "10.2.0.1", 1 << 18).stdout == "the same\n"
     # It can change while the node runs; what was begun goes on.
     file = tmp_path / "node.yaml"
-    file.write_text(file.read_text().replace("port: 7000", "port: 7001"))
+    file.write_text(file.read_text().replace("port: 5000", "port: 5001"))
     routed.weir("apply", file)
     refused = network.on("bob", sys.executable, "-c", TCP_CLIENT, "10.2.0.1", 1 << 10, check=False)
     assert refused.returncode != 0
@@ -109,8 +111,9 @@ def test_a_port_leads_to_alice(network, tmp_path):
 def test_mistakes_are_named(network, tmp_path):
     file = tmp_path / "node.yaml"
     file.write_text(NODE % "{masquerade: [{from: 10.1.0.0/24, to: nowhere, ports: 9-1}], forward: [{to: right, port: 5}]}")
+    file.write_text(file.read_text().replace("xdp:left0", "memory:").replace("xdp:right0", "memory:"))
     network.space("node")
-    checked = network.on("node", __import__("os").environ["WEIR"], "check", file, check=False)
+    checked = network.on("node", os.environ["WEIR"], "check", file, check=False)
     text = checked.stdout + checked.stderr
     for mistake in ("found 'nowhere'", "a range of ports like 1024-65535, found '9-1'", "a port needs a protocol"):
         assert mistake in text, text

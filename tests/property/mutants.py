@@ -73,6 +73,18 @@ MUTANTS = {
         "7", "a rule is installed for a decision that itself changed what it saw",
         "weir/flow/traced_flow.h", 'void not_cacheable(std::string_view why) override { rule_.not_cacheable = why; }',
         "void not_cacheable(std::string_view) override {}"),
+    "connection_rule_without_flags": (
+        "12", "a rule of an established connection takes its SYNs, FINs and RSTs, too",
+        "weir/flow/connection.cc", "flow_.test(tcp::flags, flags(telling, facts.flags & telling));", "(void)telling;"),
+    "connection_in_transition_kept": (
+        "12", "a decision on a packet that changes its connection is kept",
+        "weir/flow/connection.cc", 'flow_.not_cacheable("its connection opens or closes");', "(void)0;"),
+    "connection_change_tells_nobody": (
+        "12", "rules of a connection outlive a change of its state",
+        "weir/flow/connections.cc", "    changed(found.original, found.reply, found.translated);\n", ""),
+    "track_does_nothing": (
+        "12", "packets that a rule takes do not keep their connection alive",
+        "weir/engine/core/core_actions.cc", "  if (!track.holds()) [[unlikely]] {", "  if (!track.holds() || now != 0) {"),
     "waves_run_deep": (
         "7", "packets that recirculate keep no order of arrival",
         "weir/engine/core/core_actions.cc", "        next_[place] = packet;\n",

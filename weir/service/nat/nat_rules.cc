@@ -58,7 +58,9 @@ Result<IpAddress> read_address(const Config& config, const ServiceContext& conte
     }
   }
   return config.error("port '{}' has no {} address; give it one, or write the address here", *text,
-                      !v6 ? "" : *v6 ? "IPv6" : "IPv4");
+                      !v6   ? ""
+                      : *v6 ? "IPv6"
+                            : "IPv4");
 }
 
 class Reader {
@@ -133,6 +135,14 @@ class Reader {
   NatRules rules_;
 };
 
+// Spoken to who is on the link: nobody forwards it.
+bool stays_on_link(const IpAddress& address) {
+  constexpr Ipv4Address all{{255, 255, 255, 255}};
+  const bool link_local = address.v6 ? address.bytes[0] == 0xfe && (address.bytes[1] & 0xc0U) == 0x80
+                                     : address.bytes[0] == 169 && address.bytes[1] == 254;
+  return address.multicast() || link_local || (!address.v6 && address.to_v4() == all);
+}
+
 const PortForward* find_forward(const std::vector<PortForward>& forwards, const ConnectionTuple& first) {
   const PortForward* whole = nullptr;
   for (const PortForward& each : forwards) {
@@ -159,15 +169,14 @@ std::optional<Translation> NatRules::translation(const ConnectionTuple& first) c
     if (forward->protocol != 0) {
       translation.dst_port = forward->to_port;
     }
-  } else if (std::ranges::find(own, dst) != own.end()) {
+  } else if (stays_on_link(dst) || std::ranges::find(own, dst) != own.end()) {
     return std::nullopt;
   }
   for (const Masquerade& each : masquerades) {
     // One of them that reaches another through its forwarded port must get its answers by the same way.
     const bool hairpin = forward != nullptr && each.from.contains(dst);
-    const bool stays = each.from.contains(dst) || std::ranges::any_of(each.except, [&](const IpPrefix& prefix) {
-                         return prefix.contains(dst);
-                       });
+    const bool stays = each.from.contains(dst) ||
+                       std::ranges::any_of(each.except, [&](const IpPrefix& prefix) { return prefix.contains(dst); });
     if (each.from.contains(first.src) && (hairpin || !stays)) {
       translation.src = each.to;
       translation.src_ports = each.ports;
