@@ -68,7 +68,7 @@ std::string list_text(const Answer& answer) {
 std::string endpoints_text(const Answer& answer) {
   TableText table({"endpoint<", "port<", "addresses<", "labels<", "policies"});
   for (const auto& endpoint : answer.at("endpoints")) {
-    const auto dash = [](std::string text) { return text.empty() ? std::string("-") : text; };
+    const auto dash = [](const std::string& text) { return text.empty() ? std::string("-") : text; };
     std::vector<std::string> labels;
     for (const auto& [name, value] : endpoint.at("labels").items()) {
       labels.push_back(fmt::format("{}={}", name, value.get<std::string>()));
