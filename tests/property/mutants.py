@@ -118,16 +118,10 @@ MUTANTS = {
     "delivery_not_depended_on": (
         "19", "a rule stays when the delivery side of its port changes",
         "weir/flow/traced_flow.cc", "  depend(entry.dependency);\n", ""),
-    "delivery_not_told_apart": (
-        "19", "a rule of what comes in by a port takes what goes out by it, and the other way round",
-        "weir/flow/traced_flow.cc", "    rule_.mask.ingress |= Key::delivery_bit;\n", ""),
     "egress_not_consulted": (
         "19", "a rule made on one port's delivery side takes packets for others",
         "weir/flow/traced_flow.cc", "act({.kind = ActionKind::output, .number = egress().number});",
         "act({.kind = ActionKind::output, .number = egress_.number});"),
-    "no_split_horizon": (
-        "5", "what came out of a tunnel is flooded into others",
-        "weir/engine/core/core_flood.cc", "const bool tunnels = packet->tunnel == 0 && !encapsulated", "const bool tunnels = !encapsulated"),
     "resolve_leaves_traces": (
         "16", "what a decision did before it found that the packet must wait is done all the same",
         "weir/flow/traced_flow.cc", "      undo();\n      return act({.kind = ActionKind::resolve",
