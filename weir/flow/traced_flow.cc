@@ -291,6 +291,14 @@ void TracedFlow::consult_key(const Key& mask) {
 }
 
 void TracedFlow::depend(const KeyedDependency& dependency) {
+  // What was looked at first decides whether the rule still stands.
+  const auto same = [&](const KeyedDependency& other) {
+    return other.stripe == dependency.stripe && other.refreshed == dependency.refreshed &&
+           other.token == dependency.token;
+  };
+  if (std::ranges::any_of(rule_.keyed, same)) {
+    return;
+  }
   if (rule_.keyed.size() == Rule::keyed_limit) {
     rule_.not_cacheable = "it looked up more than 24 keys";
     return;
