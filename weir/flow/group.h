@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <weir/base/published.h>
-#include <weir/flow/port.h>
 #include <weir/flow/paths.h>
+#include <weir/flow/port.h>
 #include <weir/packet/address.h>
 
 namespace weir {

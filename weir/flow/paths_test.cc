@@ -20,9 +20,9 @@ class PathsOfANode : public testing::Test {
   /// What stages find; nothing: no entry.
   std::optional<bool> found(const PathKey& wanted) {
     std::optional<bool> up;
-    paths.table().for_each([&](const PathKey& each, const PathState& state) {
+    paths.table().for_each([&](const PathKey& each, const PathState& value) {
       if (each == wanted) {
-        up = state.up;
+        up = value.up;
       }
     });
     return up;

@@ -189,9 +189,8 @@ class State {
   std::once_flag neighbours_made_;
   std::unique_ptr<Neighbours> neighbours_;
   std::atomic<bool> has_neighbours_{false};
-  Paths paths_{[this]() -> Paths::Entries& {
-    return table<PathKey, PathState>("paths", {.capacity = Paths::capacity});
-  }};
+  Paths paths_{
+      [this]() -> Paths::Entries& { return table<PathKey, PathState>("paths", {.capacity = Paths::capacity}); }};
   std::once_flag connections_made_;
   std::uint32_t connection_limit_ = Connections::default_limit;
   Connections* connections_ = nullptr;  // among tables_

@@ -48,8 +48,8 @@ std::uint64_t bytes_of(std::span<Packet* const> packets) {
 
 Worker::Worker(WorkerShared& shared, unsigned number)
     : shared_(shared), number_(number), frames_(shared.pool), reader_(shared.state.epochs().add()) {
-  const ExecutorContext context{shared.state, shared.pipeline, shared.port_table, frames_,
-                                outputs_,     stats_,          number,            shared.worker_count};
+  const ExecutorContext context{shared.state, shared.pipeline, shared.port_table,  frames_, outputs_,
+                                stats_,       number,          shared.worker_count};
   if (shared.engine == EngineKind::reference) {
     executor_ = std::make_unique<ReferenceExecutor>(context);
   } else {

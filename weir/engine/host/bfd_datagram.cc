@@ -18,9 +18,7 @@ constexpr std::uint8_t neighbours_ttl = 255;  // a router in between would have 
 constexpr std::uint8_t network_control = 0xc0;
 constexpr std::size_t udp_bytes = sizeof(UdpHeader) + BfdPacket::bytes;
 
-const UdpHeader& udp_of(const Packet& packet) {
-  return *reinterpret_cast<const UdpHeader*>(packet.data + packet.l4);
-}
+const UdpHeader& udp_of(const Packet& packet) { return *reinterpret_cast<const UdpHeader*>(packet.data + packet.l4); }
 
 std::uint8_t ttl_of(const Packet& packet) {
   const std::uint8_t* l3 = packet.data + packet.l3;
@@ -81,9 +79,8 @@ std::expected<BfdPacket, ReasonId> read_bfd_datagram(Packet& packet) {
   }
   const unsigned length = udp_of(packet).length;
   // Headers are in one piece.
-  if (length < udp_bytes || packet.l4 + length > packet.l3 + ip_bytes(packet) ||
-      packet.l4 + length > packet.length || packet.l4 + udp_bytes > packet.segment || packet.offload.gso_size != 0 ||
-      udp_of(packet).src_port == 0) {
+  if (length < udp_bytes || packet.l4 + length > packet.l3 + ip_bytes(packet) || packet.l4 + length > packet.length ||
+      packet.l4 + udp_bytes > packet.segment || packet.offload.gso_size != 0 || udp_of(packet).src_port == 0) {
     return std::unexpected(drop::bfd_malformed);
   }
   edit::finish_checksum(packet);

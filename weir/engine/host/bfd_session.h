@@ -1,6 +1,6 @@
 #pragma once
-// One BFD session: what it hears, what it says and when (RFC 5880, section 6). Nothing but state and a clock's readings;
-// who uses it sends, and looks at the times.
+// One BFD session: what it hears, what it says and when (RFC 5880, section 6). Nothing but state and a clock's
+// readings; who uses it sends, and looks at the times.
 
 #include <cstdint>
 #include <optional>
@@ -42,8 +42,8 @@ class BfdSession {
   /// When the silence has been too long.
   [[nodiscard]] Nanoseconds detection_deadline() const;
 
-  /// What it knows of the path: that it is up or down; nothing, if it has never been up, or the other side was taken down
-  /// by an administrator (RFC 5882, section 3.2).
+  /// What it knows of the path: that it is up or down; nothing, if it has never been up, or the other side was taken
+  /// down by an administrator (RFC 5882, section 3.2).
   [[nodiscard]] std::optional<bool> verdict() const { return verdict_; }
 
   // ---- To show ----

@@ -15,8 +15,8 @@ BfdSessions::EntryPtr BfdSessions::add(const PathKey& key, const BfdSettings& se
   while (discriminator == 0 || by_discriminator_.contains(discriminator)) {
     discriminator = static_cast<std::uint32_t>(hash_value(now, hash_value(++made_, seed)) >> 16U);
   }
-  const auto entry = std::make_shared<Entry>(
-      key, unused_port(), BfdSession(settings, discriminator, hash_value(discriminator, seed), now));
+  const auto entry = std::make_shared<Entry>(key, unused_port(),
+                                             BfdSession(settings, discriminator, hash_value(discriminator, seed), now));
   ports_.insert(entry->src_port);
   by_path_[key] = entry;
   by_discriminator_[discriminator] = entry;

@@ -21,8 +21,7 @@ namespace weir {
 /// counts as consumed, and an answer as originated; what nobody takes is dropped by name.
 class Host {
  public:
-  explicit Host(const ExecutorContext& context)
-      : context_(context), resolver_(context), monitor_(context, resolver_) {}
+  explicit Host(const ExecutorContext& context) : context_(context), resolver_(context), monitor_(context, resolver_) {}
 
   /// Takes over a packet for the node itself, which came in by packet->ingress.
   void take(Packet* packet, Nanoseconds now);

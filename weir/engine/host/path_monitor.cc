@@ -11,8 +11,8 @@ namespace weir {
 
 namespace {
 
-/// Rounds of the worker before it believes that a neighbour is silent: a worker that had to wait for its processor finds
-/// what came meanwhile in its ports, a batch a round, before it finds that it is late.
+/// Rounds of the worker before it believes that a neighbour is silent: a worker that had to wait for its processor
+/// finds what came meanwhile in its ports, a batch a round, before it finds that it is late.
 constexpr unsigned rounds_of_doubt = 64;
 /// A session that is no longer wanted says so for so long (RFC 5880, section 6.8.16).
 constexpr Nanoseconds farewell = 3 * BfdSession::slow_interval;
@@ -50,8 +50,7 @@ std::optional<ReasonId> PathMonitor::hear(Packet& packet, Nanoseconds now) {
     return said.error();
   }
   const PathKey from{PortId{packet.ingress}, source_of(packet)};
-  const auto entry =
-      said->your_discriminator != 0 ? sessions_.find(said->your_discriminator) : sessions_.find(from);
+  const auto entry = said->your_discriminator != 0 ? sessions_.find(said->your_discriminator) : sessions_.find(from);
   if (entry == nullptr || entry->key != from) {
     return drop::bfd_no_session;
   }

@@ -9,8 +9,8 @@
 
 namespace weir {
 
-/// One worker's. It looks at the times of the sessions that belong to it, those of the ports whose number leaves its own
-/// when divided by the number of workers (the worker that polls a port of one queue). One thread.
+/// One worker's. It looks at the times of the sessions that belong to it, those of the ports whose number leaves its
+/// own when divided by the number of workers (the worker that polls a port of one queue). One thread.
 class PathMonitor {
  public:
   /// `resolver` finds the Ethernet addresses of neighbours; it outlives the monitor.

@@ -78,7 +78,11 @@ class Watched : public ::testing::TestWithParam<Family> {
   }
   [[nodiscard]] Bytes datagram(const BfdPacket& packet, unsigned ttl = 255, std::uint16_t to = bfd_port) const {
     const auto bytes = write_bfd(packet);
-    return peer().ttl(static_cast<std::uint8_t>(ttl)).udp(50'000, to).payload(Bytes(bytes.begin(), bytes.end())).bytes();
+    return peer()
+        .ttl(static_cast<std::uint8_t>(ttl))
+        .udp(50'000, to)
+        .payload(Bytes(bytes.begin(), bytes.end()))
+        .bytes();
   }
   [[nodiscard]] BfdPacket says(BfdState state) const {
     return {.state = state,

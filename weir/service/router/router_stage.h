@@ -21,9 +21,9 @@ struct Interfaces {
 
 /// Forwards IPv4 and IPv6 by the longest prefix (RFC 1812; RFC 8200), gives the node what is for it, and lets packets
 /// wait for the Ethernet address of their next hop. Of several next hops a flow takes the one that its hash picks among
-/// all; if the path there is down, or no Ethernet address is known, the one that its hash and the lost one pick among the
-/// others: so that a next hop that fails moves only its own flows, and only those back when it returns. Always ends the
-/// chain.
+/// all; if the path there is down, or no Ethernet address is known, the one that its hash and the lost one pick among
+/// the others: so that a next hop that fails moves only its own flows, and only those back when it returns. Always ends
+/// the chain.
 class RouterStage final : public FlowStage {
  public:
   struct Tables {
