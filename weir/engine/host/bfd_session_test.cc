@@ -59,7 +59,8 @@ struct Step {
 // RFC 5880, section 6.2 and 6.8.6.
 TEST(BfdSession, EveryStateHearsEveryState) {
   using enum BfdState;
-  using enum BfdDiagnostic;
+  constexpr auto none = BfdDiagnostic::none;
+  constexpr auto neighbour_down = BfdDiagnostic::neighbour_down;
   const std::vector<Step> table{
       {down, admin_down, down, none},
       {down, down, init, none},
