@@ -195,7 +195,8 @@ class ThreeHops : public RouterNode, public testing::WithParamInterface<EngineKi
     std::vector<unsigned> all;
     for (std::uint16_t flow = 0; flow < 120; ++flow) {
       unsigned way = 99;
-      for (const Bytes& frame : send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2))[1]) {
+      const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
+      for (const Bytes& frame : out[1]) {
         const bool its_own = frame[12] == 8 && frame[13] == 0 && frame[33] == 1;  // not the sessions' packets
         way = its_own ? frame[5] - 0x0aU : way;
       }
