@@ -38,7 +38,7 @@ class RouterNode : public testing::Test {
   }
 
   void add(std::size_t number, const char* name, const char* mac, std::initializer_list<const char*> addresses) {
-    const auto spec = *DeviceSpec::parse("memory:record=64");
+    const auto spec = *DeviceSpec::parse("memory:record=4096");
     auto device = std::move(*MemoryDevice::make(spec));
     device_[number] = static_cast<MemoryDevice*>(device.get());
     PortOptions options{.mac = *MacAddress::parse(mac)};
