@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bird") is None, reason="needs bird
 
 NODE = """
 weir: 1
+workers: {count: 2}  # packets of a session may be heard by another worker than its own
 ports:
   left: {device: "xdp:left0", addresses: [10.1.0.1/24]}
   one:  {device: "xdp:one0", addresses: [10.2.0.1/24, "fd00:2::1/64"]}
@@ -147,7 +148,8 @@ def test_sessions_come_up_in_both_families(watched):
                                  "http://localhost/metrics").stdout
     assert 'weir_router_bfd_sessions_up{node="node"} 3' in metrics
     drops = watched.stop()
-    assert not [reason for reason in drops if reason.startswith("bfd_") or reason == "stage_error"], drops
+    # Peers may have spoken before there were sessions.
+    assert not {"bfd_malformed", "bfd_not_adjacent", "host_bad_checksum", "stage_error"} & drops.keys(), drops
 
 
 def test_a_peer_that_is_killed_is_left_and_returns(watched):
