@@ -108,7 +108,7 @@ class Watched:
         """In both views."""
         bird = self.birds[name]
         path = self.paths()[address or bird.address]
-        return path["up"] and path["bfd"]["state"] == path["bfd"]["remote_state"] == "up" and \
+        return path["up"] and "bfd" in path and path["bfd"]["state"] == path["bfd"]["remote_state"] == "up" and \
             bird.state("fd00:2::1" if address else None) == "Up"
 
     def all_up(self):
