@@ -1,5 +1,6 @@
 // The node's host part: whatever comes in, packets are accounted for, what it sends can be read and has the right
-// checksums, and the table of neighbours holds nobody who is not on the link.
+// checksums, and the table of neighbours holds nobody who is not on the link. It has BFD sessions with 192.0.2.5 and
+// 2001:db8::5 by port 0.
 //
 // An input is a sequence of frames: two bytes of length, of which the topmost bit asks that the frame wait for a
 // neighbour instead, then the frame. Between them, a tenth of a second passes.
@@ -9,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include <weir/engine/host/bfd_datagram.h>
 #include <weir/engine/host/checksums.h>
 #include <weir/engine/host/host.h>
 #include <weir/flow/state.h>
@@ -42,6 +44,11 @@ class Node {
       }
     }
     ports_->count = 2;
+    for (const weir::PathKey& key : watched()) {
+      state_.neighbours().learn(key, {{2, 0, 0, 0, 0, 5}}, now_);
+    }
+    state_.paths().want("fuzz", {{watched()[0], weir::BfdSettings{.interval = 50'000'000}},
+                                 {watched()[1], weir::BfdSettings{.interval = 10'000'000, .multiplier = 1}}});
   }
 
   void run(std::span<const std::uint8_t> input) {
@@ -75,6 +82,10 @@ class Node {
   }
 
  private:
+  static std::array<weir::PathKey, 2> watched() {
+    return {{{weir::PortId{0}, *weir::IpAddress::parse("192.0.2.5")},
+             {weir::PortId{0}, *weir::IpAddress::parse("2001:db8::5")}}};
+  }
   static weir::NeighbourKey neighbour(std::span<const std::uint8_t> bytes) {
     return {weir::PortId{static_cast<std::uint16_t>(bytes[0] % 3)},
             weir::Ipv4Address{{192, 0, 2, static_cast<std::uint8_t>(bytes.back() % 8)}}};
@@ -109,7 +120,9 @@ class Node {
     if (packet.layout.l3() == weir::L3::ipv4) {
       require(weir::ipv4_checksum_right(packet));
     }
-    if (packet.layout.ip()) {
+    if (packet.layout.l4() == weir::L4::udp) {
+      require(weir::is_bfd(packet) && weir::read_bfd_datagram(packet).has_value());
+    } else if (packet.layout.ip()) {
       require(weir::icmp_sum(packet) == 0xffff);
     }
   }

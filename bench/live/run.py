@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Benchmarks on real interfaces, between namespaces that it makes and removes; as root.
 
-    bench/live/run.py [--rounds N] [contenders|latency|tcp ...]     all of them by default
+    bench/live/run.py [--rounds N] [contenders|latency|tcp|failover ...]     all of them by default
 """
 
 import argparse
@@ -10,11 +10,13 @@ import signal
 import sys
 
 import contenders
+import failover
 import latency
 import tcp
 from network import program, run
 
-PARTS = {"contenders": (contenders.main, 10), "latency": (latency.main, 5), "tcp": (tcp.main, 5)}
+PARTS = {"contenders": (contenders.main, 10), "latency": (latency.main, 5), "tcp": (tcp.main, 5),
+         "failover": (failover.main, 10)}
 
 
 def main():

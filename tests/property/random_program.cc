@@ -428,7 +428,7 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
         yes = flow.neighbour(PortId{static_cast<std::uint16_t>(n % 3)}, address((n & 16U) != 0, n)) != nullptr;
         break;
       case Step::pick:
-        yes = flow.pick(1 + n % 4) == 0;
+        yes = ((n & 8U) != 0 ? flow.pick_again(1 + n % 4, n) : flow.pick(1 + n % 4)) == 0;
         break;
       case Step::connection:
         yes = converse(flow, *world_.classifiers[object], n);

@@ -61,6 +61,7 @@ struct ExecutorContext {
   Outputs& outputs;
   WorkerStats& stats;
   unsigned worker;
+  unsigned workers = 1;  ///< of the node
 };
 
 /// Runs batches. One thread, which is online in the State's epochs.
@@ -77,6 +78,8 @@ class Executor {
 
   /// Between batches: housekeeping; packet stages hand back packets whose time has come. What leaves is in the outputs.
   virtual void idle(Nanoseconds now) = 0;
+  /// When `idle` is to be called at the latest, whatever else happens. Read between batches.
+  [[nodiscard]] virtual Nanoseconds idle_by() const = 0;
   /// The port goes: what waits there for a neighbour, or came in by it and waits, is dropped (port_down).
   virtual void forget(PortId port) = 0;
   /// Instead of `idle`, when nothing more will come: packet stages keep no packet any longer.

@@ -47,6 +47,10 @@ enum Builtin : ReasonId {
   neighbour_queue_full,
   resolving_limit,
   waiting_limit,
+  bfd_not_adjacent,
+  bfd_malformed,
+  bfd_authenticated,
+  bfd_no_session,
   builtin_count,
 };
 inline constexpr DropReason builtin[builtin_count] = {
@@ -54,7 +58,7 @@ inline constexpr DropReason builtin[builtin_count] = {
     {"port_unknown", "sent to a port that the node does not have"},
     {"port_down", "sent to a port that is down"},
     {"output_full", "the device took no more packets"},
-    {"no_member", "a select group without members"},
+    {"no_member", "a select group without members, or none whose path is up"},
     {"flood_empty", "a flood domain without another port"},
     {"metered", "above a meter's rate"},
     {"stage_error", "a stage made a programming error; the log names it"},
@@ -77,6 +81,10 @@ inline constexpr DropReason builtin[builtin_count] = {
     {"neighbour_queue_full", "the oldest of too many packets that wait for one neighbour's Ethernet address"},
     {"resolving_limit", "too many neighbours are being asked for their Ethernet addresses"},
     {"waiting_limit", "too many packets wait for neighbours' Ethernet addresses"},
+    {"bfd_not_adjacent", "BFD whose time to live is not 255: it does not come from a neighbour (RFC 5881, section 5)"},
+    {"bfd_malformed", "BFD that says what cannot be (RFC 5880, section 6.8.6)"},
+    {"bfd_authenticated", "BFD with authentication, which the node does not do"},
+    {"bfd_no_session", "BFD for no session of the node's"},
 };
 }  // namespace drop
 

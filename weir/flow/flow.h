@@ -190,9 +190,19 @@ class Flow {
     return lookup(state().neighbours().table(), {port, address});
   }
 
+  /// Whether the way over `port` to the neighbour with `address` is up, as far as the node knows: see Paths.
+  bool path_up(PortId port, const IpAddress& address) {
+    const PathState* path = lookup(state().paths().table(), {port, address});
+    return path == nullptr || path->up;
+  }
+
   /// A number below `count` (1 to 65,535) that is the same for all packets of a flow, by the flow hash of the packet as
   /// it was at the start of its pass. Consults all that the hash is made of, so that each flow gets a rule of its own.
-  std::uint32_t pick(std::uint32_t count) { return static_cast<std::uint32_t>((hash() >> 32U) * count >> 32U); }
+  std::uint32_t pick(std::uint32_t count) { return pick(count, hash()); }
+  /// Another such number for each `salt`.
+  std::uint32_t pick_again(std::uint32_t count, std::uint64_t salt) {
+    return pick(count, multiply_fold(hash() ^ salt, 0x9e3779b97f4a7c15U));
+  }
 
   /// Notes that `key` was seen with `value`. An entry that is there has its age renewed, by each packet of this flow.
   template <class K, class V>
@@ -330,6 +340,10 @@ class Flow {
 
  private:
   friend class Connection;
+
+  static std::uint32_t pick(std::uint32_t count, std::uint64_t hash) {
+    return static_cast<std::uint32_t>((hash >> 32U) * count >> 32U);
+  }
 
   template <class V>
   const V* keep(const V& value) {

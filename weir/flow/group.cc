@@ -4,7 +4,8 @@
 
 namespace weir {
 
-Members::Members(std::vector<Member> members, const Members& before) : members_(std::move(members)) {
+Members::Members(std::vector<Member> members, const Members& before, std::vector<Paths::Alive> alive)
+    : members_(std::move(members)), alive_(std::move(alive)) {
   if (members_.empty()) {
     return;
   }
@@ -38,6 +39,26 @@ Members::Members(std::vector<Member> members, const Members& before) : members_(
     }
   }
   std::ranges::transform(owner, bucket_.begin(), [](std::size_t m) { return static_cast<std::uint8_t>(m); });
+}
+
+// Where a flow goes depends on nothing but the dead members that it comes across: another one's failure or return does
+// not move it.
+const Member* Members::pick_other(std::uint64_t hash, std::size_t dead) const {
+  constexpr unsigned tries = 16;
+  for (unsigned i = 0; i < tries; ++i) {
+    hash = members_[dead].path->hash(members_[dead].port.hash(hash));
+    dead = bucket_[hash % buckets];
+    if (alive(dead)) {
+      return &members_[dead];
+    }
+  }
+  for (std::size_t i = 1; i < members_.size(); ++i) {
+    const std::size_t other = (dead + i) % members_.size();
+    if (alive(other)) {
+      return &members_[other];
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace weir

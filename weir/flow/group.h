@@ -12,6 +12,7 @@
 
 #include <weir/base/published.h>
 #include <weir/flow/encapsulation.h>
+#include <weir/flow/paths.h>
 #include <weir/flow/port.h>
 #include <weir/packet/address.h>
 
@@ -23,11 +24,14 @@ struct Member {
   MacAddress dst;
   MacAddress src;
   bool rewrite = true;  ///< false: the packet keeps its Ethernet addresses
+  /// The neighbour at `port` whose path it follows: while that is down, its flows take other members.
+  std::optional<IpAddress> path{};
 
   bool operator==(const Member&) const = default;
 };
 
-/// Members by hash, resiliently: a member that joins or leaves moves only its own share of the flows.
+/// Members by hash, resiliently: a member that joins or leaves moves only its own share of the flows, and so does one
+/// whose path goes down or returns.
 class Members {
  public:
   static constexpr std::size_t buckets = 256;
@@ -35,17 +39,28 @@ class Members {
   static constexpr std::size_t limit = 128;
 
   Members() = default;
-  /// The members to be, keeping as many of the buckets of `before` as a fair share allows.
-  Members(std::vector<Member> members, const Members& before);
+  /// The members to be, keeping as many of the buckets of `before` as a fair share allows. `alive`, unless it is empty,
+  /// has what tells of each one's path; nullptr for those that follow none.
+  Members(std::vector<Member> members, const Members& before, std::vector<Paths::Alive> alive = {});
 
   [[nodiscard]] const std::vector<Member>& all() const { return members_; }
-  /// The member for a flow hash; nullptr if there is none.
+  /// The member for a flow hash; nullptr if there is none, or the paths of all are down.
   [[nodiscard]] const Member* pick(std::uint64_t hash) const {
-    return members_.empty() ? nullptr : &members_[bucket_[hash % buckets]];
+    if (members_.empty()) {
+      return nullptr;
+    }
+    const std::uint8_t first = bucket_[hash % buckets];
+    return alive(first) ? &members_[first] : pick_other(hash, first);
   }
 
  private:
+  [[nodiscard]] bool alive(std::size_t member) const {
+    return alive_.empty() || alive_[member] == nullptr || alive_[member]->load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const Member* pick_other(std::uint64_t hash, std::size_t dead) const;
+
   std::vector<Member> members_;
+  std::vector<Paths::Alive> alive_;
   std::array<std::uint8_t, buckets> bucket_{};
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <typeindex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -20,6 +21,7 @@
 #include <weir/flow/group.h>
 #include <weir/flow/meter.h>
 #include <weir/flow/neighbours.h>
+#include <weir/flow/paths.h>
 #include <weir/flow/prefixes.h>
 #include <weir/flow/table.h>
 #include <weir/flow/versioned.h>
@@ -89,6 +91,20 @@ class State {
   /// Whom the node has next to it. Made when it is first asked for, so that nodes without neighbours show no table.
   Neighbours& neighbours();
   [[nodiscard]] bool has_neighbours() const { return has_neighbours_.load(std::memory_order_acquire); }
+
+  /// Which ways to neighbours work.
+  [[nodiscard]] Paths& paths() { return paths_; }
+
+  /// The node's one T, made when it is first asked for: what engines share beside the state that stages see.
+  template <class T>
+  T& shared() {
+    const std::lock_guard guard(mutex_);
+    auto& owned = shared_[typeid(T)];
+    if (owned == nullptr) {
+      owned = std::make_shared<T>();
+    }
+    return *static_cast<T*>(owned.get());
+  }
 
   /// The connections that the node follows. Made when they are first asked for, so that nodes without show no table.
   Connections& connections();
@@ -181,6 +197,8 @@ class State {
   std::once_flag neighbours_made_;
   std::unique_ptr<Neighbours> neighbours_;
   std::atomic<bool> has_neighbours_{false};
+  Paths paths_{
+      [this]() -> Paths::Entries& { return table<PathKey, PathState>("paths", {.capacity = Paths::capacity}); }};
   std::once_flag connections_made_;
   std::uint32_t connection_limit_ = Connections::default_limit;
   ConnectionTimeouts connection_timeouts_;
@@ -201,6 +219,7 @@ class State {
   std::size_t look_through_at_ = 64;  // so many of them
   std::deque<Group> groups_;
   std::vector<std::shared_ptr<void>> others_;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> shared_;
   std::unordered_map<std::string, ReasonId> reason_ids_;
   std::deque<std::pair<std::string, std::string>> reason_texts_;
   std::unordered_set<std::string> reported_;

@@ -135,6 +135,7 @@ class Table final : public TableBase, public Refreshable {
  private:
   friend class Flow;
   friend class Neighbours;
+  friend class Paths;
   friend class Update;
 
   static constexpr std::uint32_t none = ~std::uint32_t{0};

@@ -5,13 +5,27 @@
 
 namespace weir {
 
+namespace {
+
+Members made_of(State& state, std::vector<Member> members, const Members& before) {
+  std::vector<Paths::Alive> alive;
+  if (std::ranges::any_of(members, [](const Member& member) { return member.path.has_value(); })) {
+    for (const Member& member : members) {
+      alive.push_back(member.path ? state.paths().alive({member.port, *member.path}) : nullptr);
+    }
+  }
+  return {std::move(members), before, std::move(alive)};
+}
+
+}  // namespace
+
 void Update::set_members(Group& group, std::vector<Member> members) {
   steps_.push_back([&group, members = std::move(members)](Update& update) -> Result<> {
     if (members.size() > Members::limit) {
       return error("group '{}' cannot have {} members; the limit is {}", group.name(), members.size(), Members::limit);
     }
     const Members before = group.members_.read();
-    group.members_.publish(Members(members, before));
+    group.members_.publish(made_of(*update.state_, members, before));
     update.undo_.push_back([&group, before] { group.members_.publish(before); });
     return {};
   });
@@ -154,12 +168,13 @@ void Update::revoke_noted(State& state) {
 }
 
 void Update::forget_now(State& state, PortId port) {
+  state.paths().forget(port);
   state.for_each_table([&](TableBase& table) { report_.rules_cleared += table.forget(port); });
   state.for_each_group([&](Group& group) {
     const Members before = group.members_.read();
     std::vector<Member> members = before.all();
     if (std::erase_if(members, [&](const Member& member) { return member.port == port; }) != 0) {
-      group.members_.publish(Members(std::move(members), before));
+      group.members_.publish(made_of(state, std::move(members), before));
     }
   });
   report_.rules_cleared += state.deliveries().set(port, Deliveries::nowhere);

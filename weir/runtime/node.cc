@@ -23,10 +23,6 @@ Summary::PortLine line_of(const Port& port) {
           device.bad_input};
 }
 
-void show_state(const Port& port, PortTable::Port& entry) {
-  entry.up.store(port.wanted_up && port.device_up, std::memory_order_release);
-}
-
 constexpr std::uint32_t usual_mtu = 1500;  // of Ethernet
 
 // An address that no maker gave out (IEEE 802, clause 8.4), the same each time a node of this name and seed starts.
@@ -266,7 +262,7 @@ Result<> Node::prepare() {
   pipeline_ = std::move(*pipeline);
   shared_.reset(new WorkerShared{*state_, pipeline_, port_table_, ports_, *pool_, clock(), options_.capture_time,
                                  options_.idle, options_.engine, options_.rule_cache, options_.decision_share,
-                                 options_.batch, workers_, endless_});
+                                 options_.batch, options_.workers, workers_, endless_});
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*shared_, i));
   }
@@ -334,6 +330,13 @@ Result<> Node::run(std::optional<std::chrono::nanoseconds> time) {
   return wait(time);
 }
 
+void Node::show_state(PortId port) {
+  const Port& shown = *ports_[port.number];
+  const bool up = shown.wanted_up && shown.device_up;
+  port_table_.ports[port.number].up.store(up, std::memory_order_release);
+  state_->paths().link(port, up);
+}
+
 // Ports whose interface came or went go up or down.
 void Node::tend() {
   constexpr Nanoseconds period = 1'000'000;
@@ -360,7 +363,7 @@ void Node::tend() {
       const std::lock_guard guard(ports_mutex_);
       if (up != port->device_up) {
         port->device_up = up;
-        show_state(*port, port_table_.ports[i]);
+        show_state(PortId{static_cast<std::uint16_t>(i)});
       }
     }
   }
@@ -398,7 +401,7 @@ Result<> Node::set_port_up(PortId port, bool up) {
     }
     Port& changed = *ports_[port.number];
     changed.wanted_up = up;
-    show_state(changed, port_table_.ports[port.number]);
+    show_state(port);
   }
   epochs_.barrier();
   return {};

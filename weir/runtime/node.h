@@ -137,6 +137,8 @@ class Node {
  private:
   explicit Node(NodeOptions options);
   void tend();
+  /// Tells all who look that the port is up or down; under ports_mutex_.
+  void show_state(PortId port);
   void on_worker(Worker& worker, const std::function<void(Worker&)>& call);
 
   NodeOptions options_;

@@ -49,7 +49,8 @@ std::uint64_t bytes_of(std::span<Packet* const> packets) {
 Worker::Worker(WorkerShared& shared, unsigned number)
     : shared_(shared), number_(number), frames_(shared.pool), reader_(shared.state.epochs().add()) {
   outputs_.on_relief([this] { send(); });
-  const ExecutorContext context{shared.state, shared.pipeline, shared.port_table, frames_, outputs_, stats_, number};
+  const ExecutorContext context{shared.state, shared.pipeline, shared.port_table,  frames_, outputs_,
+                                stats_,       number,          shared.worker_count};
   if (shared.engine == EngineKind::reference) {
     executor_ = std::make_unique<ReferenceExecutor>(context);
   } else {
@@ -240,9 +241,14 @@ void Worker::want_wake_ups(bool wanted) {
 }
 
 void Worker::sleep() {
-  const Nanoseconds longest = stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
-                              : all_descriptors_                            ? longest_sleep
-                                                                            : longest_blind_sleep;
+  const Nanoseconds now = shared_.clock.now();
+  const Nanoseconds by = std::max(executor_->idle_by(), now);
+  if (by == now) {
+    return;
+  }
+  const Nanoseconds longest = std::min(by - now, stats_.kept.get() + stats_.waiting.get() != 0 ? longest_sleep_with_kept
+                                                 : all_descriptors_                            ? longest_sleep
+                                                                                               : longest_blind_sleep);
   if (!wakes_wanted_) {
     want_wake_ups(true);
   }

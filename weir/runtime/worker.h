@@ -41,6 +41,7 @@ struct WorkerShared {
   std::uint32_t rule_cache;
   DecisionShare decision_share;
   std::size_t batch;
+  unsigned worker_count;
   std::vector<std::unique_ptr<class Worker>>& workers;
   const std::atomic<bool>& endless;  ///< there has been a port whose packets have no end: it runs until it is stopped
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <weir/engine/host/bfd_datagram.h>
 #include <weir/engine/host/checksums.h>
 #include <weir/engine/host/echo.h>
 #include <weir/engine/host/emit.h>
@@ -125,9 +126,9 @@ void Host::take_ip(Packet* packet, Nanoseconds now) {
     case L4::icmp:
     case L4::icmpv6:
       return is_echo_request(*packet) ? echo(packet) : drop(packet, drop::no_listener);
-    // Listeners on ports of the node's own would be asked here.
+    // Listeners on ports of the node's own are asked here.
     default:
-      return unclaimed(packet, now);
+      return is_bfd(*packet) && monitor_.any() ? take_bfd(packet, now) : unclaimed(packet, now);
   }
 }
 
@@ -211,6 +212,14 @@ void Host::echo(Packet* packet) {
   turn_into_reply(*packet);
   context_.stats.consumed.add();
   originate(context_, packet, packet->ingress);
+}
+
+void Host::take_bfd(Packet* packet, Nanoseconds now) {
+  if (packet->layout.tags() != 0) {
+    return drop(packet, drop::no_listener);
+  }
+  const auto refused = monitor_.hear(*packet, now);
+  return refused ? drop(packet, *refused) : consume(packet);
 }
 
 // Users expect to be told that nothing listens on a UDP port.

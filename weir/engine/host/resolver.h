@@ -36,6 +36,8 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
 
   void hold(Packet* packet, const NeighbourKey& key, Nanoseconds now);
+  /// Asks for a neighbour that no packet waits for, unless it is being asked for.
+  void ask_for(const NeighbourKey& key, Nanoseconds now) { begin(key, now); }
   /// The neighbour has said its address, which is in the table.
   void confirmed(const NeighbourKey& key, Nanoseconds now);
   void idle(Nanoseconds now);

@@ -20,6 +20,7 @@ class ReferenceExecutor final : public Executor {
   void process(PortId ingress, std::span<Packet*> packets, Nanoseconds now, DecisionBudget& budget) override;
   void idle(Nanoseconds now) override;
   void finish(Nanoseconds now) override;
+  [[nodiscard]] Nanoseconds idle_by() const override { return host_.idle_by(); }
   void forget(PortId port) override { host_.forget(port); }
 
  private:

@@ -94,9 +94,9 @@ class Reader {
     return good ? std::optional(route) : std::nullopt;
   }
 
-  // A map of via and port.
+  // A map of via, port and bfd.
   bool add(const Config& config, Route& route) {
-    if (auto checked = config.check_keys({"via", "port"}); !checked) {
+    if (auto checked = config.check_keys({"via", "port", "bfd"}); !checked) {
       errors_.take(checked);
       return false;
     }
@@ -107,7 +107,16 @@ class Reader {
         return false;
       }
     }
+    std::optional<bool> bfd;
     const Config* via = config.find("via");
+    if (const Config* watched = config.find("bfd")) {
+      const auto value = watched->boolean();
+      if (!value || via == nullptr) {
+        errors_.add(value ? watched->error("BFD is spoken with next hops; give one ('via')").error() : value.error());
+        return false;
+      }
+      bfd = *value;
+    }
     if (via == nullptr) {
       if (port != nullptr) {
         route.kind = Route::Kind::link;
@@ -116,16 +125,16 @@ class Reader {
       return true;
     }
     if (via->kind() != Config::Kind::list) {
-      return add_hop(*via, port, route);
+      return add_hop(*via, port, bfd, route);
     }
     bool good = true;
     for (const Config& each : errors_.take(via->list())) {
-      good = add_hop(each, port, route) && good;
+      good = add_hop(each, port, bfd, route) && good;
     }
     return good;
   }
 
-  bool add_hop(const Config& config, const RouterPort* port, Route& route) {
+  bool add_hop(const Config& config, const RouterPort* port, std::optional<bool> bfd, Route& route) {
     const auto text = config.string("a next hop's address");
     if (!text) {
       errors_.add(text.error());
@@ -155,7 +164,7 @@ class Reader {
       }
       port = &*place;
     }
-    route.hops.push_back({port->id, *address});
+    route.hops.push_back({port->id, *address, bfd});
     return true;
   }
 

@@ -109,8 +109,12 @@ std::vector<Hop> all_hops(const Routes& routes) {
   std::vector<Hop> hops;
   for (const auto& [to, route] : routes) {
     for (const Hop& hop : route.hops) {
-      if (std::ranges::find(hops, hop) == hops.end()) {
+      const auto same = [&](const Hop& other) { return other.port == hop.port && other.address == hop.address; };
+      const auto known = std::ranges::find_if(hops, same);
+      if (known == hops.end()) {
         hops.push_back(hop);
+      } else {
+        known->bfd = std::max(known->bfd, hop.bfd);  // true before false before nothing
       }
     }
   }

@@ -2,6 +2,7 @@
 // What a router knows: its ports, and what becomes of packets to each prefix.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct RouterPort {
 struct Hop {
   PortId port;
   IpAddress address;
+  std::optional<bool> bfd{};  ///< whether a BFD session watches the path there; nothing: as the router says
 
   bool operator==(const Hop&) const = default;
 };
@@ -65,7 +67,8 @@ using Sources = std::map<IpPrefix, Source>;
 /// earlier stays. Routes over ports that are not there are left out.
 Routes all_routes(const std::vector<RouterPort>& ports, const Routes& configured, const Routes& learned);
 Sources all_sources(const std::vector<RouterPort>& ports);
-/// The next hops of `routes`, each once: whose Ethernet addresses are wanted at all times.
+/// The next hops of `routes`, each once: whose Ethernet addresses are wanted at all times. Where routes differ about
+/// `bfd`, one is watched.
 std::vector<Hop> all_hops(const Routes& routes);
 
 }  // namespace weir

@@ -1,6 +1,8 @@
 #include <weir/service/router/router_stage.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include <weir/packet/icmpv6.h>
 
@@ -16,6 +18,8 @@ constexpr DropReason to_group{"multicast", "to a group of hosts, which the route
 constexpr DropReason to_all{"broadcast", "to all hosts of a network, which the router does not forward"};
 constexpr DropReason martian_source{"martian_source", "from an address that no other host can have there"};
 constexpr DropReason martian_destination{"martian_destination", "to an address that is no host's on any network"};
+constexpr Reject next_hop_down{IcmpError::host_unreachable,
+                               {"next_hop_down", "the ways to all next hops of its route are down"}};
 constexpr DropReason blackhole{"blackhole", "a route says to drop it"};
 
 constexpr MacAddress broadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
@@ -23,6 +27,35 @@ constexpr MacAddress broadcast{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 bool is_neighbour_message(Flow& flow) {
   const auto type = flow.has(layers::icmpv6) ? flow[icmp::type] : Maybe<std::uint8_t>{};
   return type && (*type == icmpv6_type::neighbour_solicitation || *type == icmpv6_type::neighbour_advertisement);
+}
+
+struct Way {
+  const Hop* hop = nullptr;         ///< nullptr: all are down
+  const MacAddress* mac = nullptr;  ///< nullptr: not known yet
+};
+
+Way choose(Flow& flow, const std::vector<Hop>& hops) {
+  std::array<std::uint8_t, Route::hop_limit> left;
+  auto count = static_cast<std::uint32_t>(hops.size());
+  std::iota(left.begin(), left.begin() + count, std::uint8_t{0});
+  std::uint32_t at = count == 1 ? 0 : flow.pick(count);
+  std::uint64_t lost = 0;
+  Way way;
+  for (;;) {
+    const Hop& hop = hops[left[at]];
+    if (flow.path_up(hop.port, hop.address)) {
+      if (const MacAddress* mac = flow.neighbour(hop.port, hop.address)) {
+        return {&hop, mac};
+      }
+      way.hop = way.hop == nullptr ? &hop : way.hop;
+    }
+    std::copy(left.begin() + at + 1, left.begin() + count, left.begin() + at);
+    if (--count == 0) {
+      return way;
+    }
+    lost = hop.address.hash(hop.port.hash(lost));
+    at = count == 1 ? 0 : flow.pick_again(count, lost);
+  }
 }
 
 }  // namespace
@@ -87,15 +120,12 @@ Verdict RouterStage::forward(Flow& flow, const Route& route, const Interfaces& i
       mac = flow.neighbour(next.port, next.address);
       break;
     case Route::Kind::hops: {
-      const auto count = static_cast<std::uint32_t>(route.hops.size());
-      const std::uint32_t first = count == 1 ? 0 : flow.pick(count);
-      next = route.hops[first];
-      mac = flow.neighbour(next.port, next.address);
-      for (std::uint32_t i = 1; i < count && mac == nullptr; ++i) {
-        const Hop& other = route.hops[(first + i) % count];
-        mac = flow.neighbour(other.port, other.address);
-        next = mac != nullptr ? other : next;
+      const Way way = choose(flow, route.hops);
+      if (way.hop == nullptr) {
+        return flow.reject(next_hop_down);
       }
+      next = *way.hop;
+      mac = way.mac;
       break;
     }
   }

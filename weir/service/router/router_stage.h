@@ -20,8 +20,10 @@ struct Interfaces {
 };
 
 /// Forwards IPv4 and IPv6 by the longest prefix (RFC 1812; RFC 8200), gives the node what is for it, and lets packets
-/// wait for the Ethernet address of their next hop. Of several next hops a flow takes the one that its hash picks, or
-/// the next of which an Ethernet address is known. Always ends the chain.
+/// wait for the Ethernet address of their next hop. Of several next hops a flow takes the one that its hash picks among
+/// all; if the path there is down, or no Ethernet address is known, the one that its hash and the lost one pick among
+/// the others: so that a next hop that fails moves only its own flows, and only those back when it returns. Always ends
+/// the chain.
 class RouterStage final : public FlowStage {
  public:
   struct Tables {

@@ -38,7 +38,7 @@ class RouterNode : public testing::Test {
   }
 
   void add(std::size_t number, const char* name, const char* mac, std::initializer_list<const char*> addresses) {
-    const auto spec = *DeviceSpec::parse("memory:record=64");
+    const auto spec = *DeviceSpec::parse("memory:record=4096");
     auto device = std::move(*MemoryDevice::make(spec));
     device_[number] = static_cast<MemoryDevice*>(device.get());
     PortOptions options{.mac = *MacAddress::parse(mac)};
@@ -124,7 +124,7 @@ TEST_F(RouterNode, TellsItsNeighboursAndForgetsThem) {
   const Json known = service_->state()["neighbours"];
   ASSERT_EQ(known.size(), 2U);
   EXPECT_THAT(known, testing::Contains(Json{{"port", "left"}, {"address", "10.1.0.10"}, {"mac", alice_mac}}));
-  ASSERT_EQ(service_->metrics().size(), 1U);
+  ASSERT_EQ(service_->metrics().size(), 4U);
   EXPECT_EQ(service_->metrics()[0].value, service_->state()["routes"].size());
   ASSERT_EQ(service_->calls().size(), 1U);
   const auto forgotten = service_->call(service_->calls()[0].name, Json::object());
@@ -169,6 +169,123 @@ TEST_F(RouterNode, ByTheLongestPrefixAndSeveralNextHops) {
   EXPECT_THAT(send(0, from_alice().ipv4("10.1.0.10", "10.9.9.1").udp(1, 2))[1], IsEmpty());
   EXPECT_EQ(drops(), "blackhole");
   EXPECT_THAT(send(1, PacketBuilder().eth(bob_mac, right_mac).ipv4("10.2.0.10", "8.8.8.8").udp(1, 2))[0], SizeIs(1));
+}
+
+class ThreeHops : public RouterNode, public testing::WithParamInterface<EngineKind> {
+ protected:
+  void SetUp() override {
+    build("10.9.0.0/16: {via: [10.2.0.10, 10.2.0.11, 10.2.0.12], bfd: true}", GetParam());
+    for (const char last : {'a', 'b', 'c'}) {
+      const std::string mac = std::string("02:00:00:00:00:0") + last;
+      const std::string address = fmt::format("10.2.0.{}", 10 + last - 'a');
+      send(1, PacketBuilder()
+                  .eth(mac.c_str(), all_macs)
+                  .arp(1, mac.c_str(), address.c_str(), "00:00:00:00:00:00", "10.2.0.1"));
+    }
+  }
+
+  static PathKey hop(unsigned number) {
+    return {PortId{1}, Ipv4Address{{10, 2, 0, static_cast<std::uint8_t>(10 + number)}}};
+  }
+  /// As a BFD session would.
+  void set(unsigned number, bool up) { node_->state().paths().session(hop(number), up); }
+
+  /// Which next hop each flow takes; 99: none.
+  std::vector<unsigned> ways() {
+    std::vector<unsigned> all;
+    for (std::uint16_t flow = 0; flow < 120; ++flow) {
+      unsigned way = 99;
+      const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(flow, 2));
+      for (const Bytes& frame : out[1]) {
+        const bool its_own = frame[12] == 8 && frame[13] == 0 && frame[33] == 1;  // not the sessions' packets
+        way = its_own ? frame[5] - 0x0aU : way;
+      }
+      all.push_back(way);
+    }
+    return all;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Router, ThreeHops, testing::Values(EngineKind::core, EngineKind::reference),
+                         [](const auto& each) { return each.param == EngineKind::core ? "Core" : "Reference"; });
+
+TEST_P(ThreeHops, OneThatFailsMovesItsOwnFlowsAndTakesThemBack) {
+  const auto all = ways();
+  for (unsigned first = 0; first < 3; ++first) {
+    EXPECT_GT(std::ranges::count(all, first), 20);
+    set(first, false);
+    const auto without = ways();
+    std::set<unsigned> new_ways;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_NE(without[i], first);
+      ASSERT_TRUE(all[i] == first || without[i] == all[i]) << "flow " << i;
+      if (all[i] == first) {
+        new_ways.insert(without[i]);
+      }
+    }
+    EXPECT_THAT(new_ways, SizeIs(2));
+    const unsigned second = (first + 1) % 3;
+    set(second, false);
+    EXPECT_EQ(ways(), std::vector<unsigned>(all.size(), 3 - first - second));
+    set(first, true);
+    const auto without_second = ways();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(without_second[i] == all[i], all[i] != second);
+    }
+    set(second, true);
+    EXPECT_EQ(ways(), all);
+  }
+}
+
+TEST_P(ThreeHops, AllFail) {
+  for (unsigned number = 0; number < 3; ++number) {
+    set(number, false);
+  }
+  const auto out = send(0, from_alice().ipv4("10.1.0.10", "10.9.0.1").udp(1, 2));
+  ASSERT_THAT(out[0], SizeIs(1));
+  EXPECT_EQ(out[0][0][34], 3);  // unreachable
+  EXPECT_EQ(drops(), "next_hop_down");
+  const Json paths = service_->state()["paths"];
+  ASSERT_EQ(paths.size(), 3U);
+  EXPECT_EQ(paths[0]["up"], false);
+  EXPECT_EQ(paths[0]["bfd"]["state"], "down");
+}
+
+TEST_P(ThreeHops, TheirPortIsDown) {
+  ASSERT_TRUE(node_->set_port_up(PortId{1}, false));
+  for (unsigned number = 0; number < 3; ++number) {
+    EXPECT_FALSE(node_->state().paths().up(hop(number)));
+  }
+  ASSERT_TRUE(node_->set_port_up(PortId{1}, true));
+  EXPECT_TRUE(node_->state().paths().up(hop(0)));
+}
+
+TEST(RouterBfd, SettingsThatAreWrong) {
+  struct Case {
+    const char* settings;
+    const char* error;
+  };
+  const std::vector<Case> table{
+      {"{bfd: {interval: 9ms}}", "n.yaml:1:18: expected a time from 10ms to 60s, such as 300ms or 1s, found '9ms'"},
+      {"{bfd: {interval: 10}}", "expected a time"},
+      {"{bfd: {interval: 61s}}", "expected a time"},
+      {"{bfd: {multiplier: 0}}", "n.yaml:1:20"},
+      {"{bfd: {intervall: 10ms}}", "unknown key 'intervall'"},
+      {"{bfd: true}", "n.yaml:1:7"},
+      {"{routes: {10.9.0.0/16: {via: 10.1.0.9, bfd: maybe}}}", "n.yaml:1:45"},
+      {"{routes: {10.9.0.0/16: {port: left, bfd: true}}}", "BFD is spoken with next hops; give one ('via')"},
+  };
+  for (const Case& each : table) {
+    SCOPED_TRACE(each.settings);
+    const auto node = std::move(*Node::create({.frames = 1024}));
+    PortOptions options;
+    options.addresses.push_back(*IpPrefix::parse_interface("10.1.0.1/24"));
+    ASSERT_TRUE(node->add_port("left", "memory:", options));
+    const auto settings = Config::parse(each.settings, "n.yaml");
+    const auto built = build_service(*node, router(), *settings, ".");
+    ASSERT_FALSE(built);
+    EXPECT_THAT(built.error().message, testing::HasSubstr(each.error));
+  }
 }
 
 struct Refused {
