@@ -6,8 +6,10 @@ import sys
 
 from xdp_network import TCP_CLIENT, TCP_SERVER, network, summary_of, until  # one of them is a fixture
 
+# On a machine that does much else, a decision that is interrupted would count as a long one.
 NODE = """
 weir: 1
+decision_budget: unlimited
 ports:
   pod-a: {device: "xdp:pod0", labels: {net: blue}}
   pod-c: {device: "xdp:pod1", labels: {net: red}}
