@@ -6,7 +6,8 @@ namespace weir {
 
 void Paths::want(const std::string& who, std::vector<PathWish> wishes) {
   if (!wishes.empty()) {
-    (void)table();  // made before the lock is taken: the node's state has one of its own, under which it may ask for `alive`
+    (void)table();  // made before the lock is taken: the node's state has one of its own, under which it may ask for
+                    // `alive`
   }
   const std::lock_guard guard(mutex_);
   auto& mine = wishes_[who];
