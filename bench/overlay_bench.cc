@@ -1,5 +1,5 @@
-// The virtual switch and what stands around it, on one worker: frames of local ports into VXLAN, tunnel packets out of it,
-// and the chain firewall, switch, VXLAN.
+// The virtual switch and what stands around it, on one worker: frames of local ports into VXLAN, tunnel packets out of
+// it, and the chain firewall, switch, VXLAN.
 //
 //   overlay_bench [encapsulate|decapsulate|chain]      all without
 
@@ -152,9 +152,8 @@ Setup build(Workload workload, unsigned flows) {
 }
 
 void table(const char* only) {
-  static constexpr std::pair<Workload, const char*> lines[] = {{Workload::encapsulate, "encapsulate"},
-                                                               {Workload::decapsulate, "decapsulate"},
-                                                               {Workload::chain, "chain"}};
+  static constexpr std::pair<Workload, const char*> lines[] = {
+      {Workload::encapsulate, "encapsulate"}, {Workload::decapsulate, "decapsulate"}, {Workload::chain, "chain"}};
   fmt::print("64-byte frames, one worker; a bare loop that encapsulates at the foot\n\n");
   fmt::print("{:12} {:>7} {:>6} {:>8} {:>5} {:>7} {:>9} {:>7} {:>9}\n", "workload", "flows", "Mpps", "ns/pkt", "cpu",
              "hits", "misses", "rules", "drops");
@@ -169,8 +168,8 @@ void table(const char* only) {
       for (const auto& drop : setup.node->summary().drops) {
         drops += drop.packets;
       }
-      fmt::print("{:12} {:>7} {:>6.1f} {:>8.1f} {:>5.2f} {:>7.4f} {:>9.6f} {:>7} {:>9}\n", name, flows, rate.mpps, rate.ns,
-                 rate.cpu_share, rate.hits, rate.misses, rate.rules, drops);
+      fmt::print("{:12} {:>7} {:>6.1f} {:>8.1f} {:>5.2f} {:>7.4f} {:>9.6f} {:>7} {:>9}\n", name, flows, rate.mpps,
+                 rate.ns, rate.cpu_share, rate.hits, rate.misses, rate.rules, drops);
       std::fflush(stdout);
     }
     const Calibration floor = calibrate(flows);

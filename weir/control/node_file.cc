@@ -16,8 +16,8 @@ namespace weir {
 namespace {
 
 constexpr std::array<std::string_view, 16> keys{
-    "connections",     "weir",   "node",  "workers", "ports", "services", "chains", "rule_cache", "engines", "seed",
-    "decision_budget", "frames", "batch", "clock",   "pin",   "control"};
+    "weir",   "node",  "workers", "ports", "services", "chains",     "rule_cache", "engines", "seed", "decision_budget",
+    "frames", "batch", "clock",   "pin",   "control",  "connections"};
 
 // The most connections, and seconds until they are forgotten, by what they do.
 void read_connections(const Config& config, NodeOptions& options, Errors& errors) {

@@ -207,7 +207,6 @@ class Parser {
           layout_.set(Layout::later_fragment_bit);
           key_.protocol = following;
           packet_.payload = static_cast<std::uint16_t>(at + length);
-          packet_.l4 = static_cast<std::uint8_t>(at + length);
           known_ports(following);
           return;
         }

@@ -174,7 +174,7 @@ class Reader {
         }
         if (offset != 0) {
           headers_.layout.set(Layout::later_fragment_bit);
-          headers_.l4 = headers_.payload = at + length;
+          headers_.payload = at + length;
           return known_ports();
         }
       }

@@ -26,7 +26,8 @@ class FirewallState {
   void record(const PolicyModel& model, const PolicyModel::Draft& draft, Update& update);
   /// Records who is behind each port, for `model` with the draft, after `record`. Those that are not there yet have no
   /// valid number and are passed over.
-  void record_ports(const PolicyModel& model, const PolicyModel::Draft& draft, std::span<const ServicePort> ports, bool check_sources, Update& update);
+  void record_ports(const PolicyModel& model, const PolicyModel::Draft& draft, std::span<const ServicePort> ports,
+                    bool check_sources, Update& update);
 
  private:
   struct Plan {
