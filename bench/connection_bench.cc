@@ -27,8 +27,8 @@ enum class Between : std::uint8_t {
 };
 
 struct Setup {
+  std::unique_ptr<Service> service;  ///< lives longer than the node, whose workers run its stages
   std::unique_ptr<Node> node;
-  std::unique_ptr<Service> service;
   PortId clients, servers;
 };
 
@@ -87,7 +87,7 @@ Setup build(const ConversationOptions& options, Between between) {
   if (!created) {
     fail(created.error());
   }
-  Setup setup{std::move(*created), {}, {}, {}};
+  Setup setup{{}, std::move(*created), {}, {}};
   Node& node = *setup.node;
   auto [client_end, server_end] = Conversations::make(options);
   PortOptions clients;

@@ -90,7 +90,11 @@ std::pair<std::unique_ptr<Device>, std::unique_ptr<Device>> Conversations::make(
 
 void Conversations::write(unsigned side, std::uint64_t flow, std::uint8_t flags, std::uint32_t sequence,
                           std::uint32_t acknowledgment, std::uint8_t* frame) const {
-  std::memcpy(frame, frame_.data(), options_.frame_bytes);
+  if (options_.frame_bytes == 64) {
+    std::memcpy(frame, frame_.data(), 64);
+  } else {
+    std::memcpy(frame, frame_.data(), options_.frame_bytes);
+  }
   const std::uint32_t client =
       10U << 24U | std::uint32_t{options_.client_network} << 16U | static_cast<std::uint32_t>(flow & 0xffffU);
   const std::uint32_t server = 10U << 24U | 200U << 16U | static_cast<std::uint32_t>(flow >> 16U & 0xffffU);

@@ -107,8 +107,8 @@ class TunnelSource final : public Device {
 };
 
 struct Setup {
+  std::vector<std::unique_ptr<Service>> services;  ///< live longer than the node, whose workers run their stages
   std::unique_ptr<Node> node;
-  std::vector<std::unique_ptr<Service>> services;
   PortId out;
 };
 
@@ -117,7 +117,7 @@ Setup build(Workload workload, unsigned flows) {
   options.idle = Idle::poll;
   options.decision_share = {100};
   options.rule_cache = 2 * flows + 65'536;
-  Setup setup{must(Node::create(options)), {}, {}};
+  Setup setup{{}, must(Node::create(options)), {}};
   Node& node = *setup.node;
   const bool out_of_tunnel = workload == Workload::decapsulate;
   PortOptions uplink;

@@ -91,9 +91,10 @@ class ManagedNode {
   Result<std::vector<NodeChange>> apply_locked(const NodeFile& to);
 
   NodeFile file_;
-  std::unique_ptr<Node> node_;
+  // These two live longer than the node, whose workers run their stages.
   std::vector<NamedService> services_;
   std::unique_ptr<Chains> chains_;
+  std::unique_ptr<Node> node_;
   std::uint64_t revision_ = 0;
   mutable std::mutex mutex_;  // guards all but node_
 };
