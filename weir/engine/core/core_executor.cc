@@ -17,6 +17,13 @@ constexpr unsigned wave_limit = 16;
 constexpr DropReason not_tried{"not_tried",
                                "a packet stage, or the node itself, would take it, which is not tried out"};
 
+// The operations of a rule that do not fit into it.
+void prefetch_program(const Program& program) {
+  const auto* operations = reinterpret_cast<const char*>(program.begin());
+  __builtin_prefetch(operations);
+  __builtin_prefetch(operations + 64);
+}
+
 // What the first action of a rule will touch.
 void prefetch_connection(const Program& program) {
   const Operation* first = program.begin();
@@ -225,10 +232,18 @@ void CoreExecutor::look_up(std::size_t count, DecisionBudget& budget) {
     if (found_[i] != no_rule) {
       if (cache_.matches(found_[i], keys_[i])) [[likely]] {
         ++exact_;
-        prefetch_connection(cache_.body(found_[i]).program);
+        prefetch_program(cache_.body(found_[i]).program);
       } else {
         found_[i] = no_rule;
       }
+    }
+    if (i >= ahead && found_[i - ahead] != no_rule) {
+      prefetch_connection(cache_.body(found_[i - ahead]).program);
+    }
+  }
+  for (std::size_t i = count - std::min(count, ahead); i < count; ++i) {
+    if (found_[i] != no_rule) {
+      prefetch_connection(cache_.body(found_[i]).program);
     }
   }
   context_.stats.exact_hits.add(exact_);
