@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "changes.h"
 #include "command.h"
 #include <nlohmann/json.hpp>
 
@@ -16,22 +17,13 @@ struct ApplyOptions {
   bool json = false;
 };
 
-Result<std::string> changes_text(const std::string& answer) {
+Result<std::string> text_of(const std::string& answer) {
   try {
-    const auto json = nlohmann::json::parse(answer);
+    const auto json = nlohmann::ordered_json::parse(answer);
     if (json.at("changes").empty()) {
       return "Nothing differs; the node is what the file says\n";
     }
-    std::string text = json.at("applied").get<bool>() ? "Changed\n" : "Would change (--dry-run)\n";
-    for (const auto& change : json.at("changes")) {
-      const std::string kind = change.at("kind").get<std::string>();
-      text += fmt::format("  {} {}: {}\n",
-                          kind == "add"      ? '+'
-                          : kind == "remove" ? '-'
-                                             : '~',
-                          change.at("what").get<std::string>(), change.at("detail").get<std::string>());
-    }
-    return text;
+    return changes_text(json);
   } catch (const nlohmann::json::exception& wrong) {
     return error("what came back is not understood ({}); is the node of another version of weir?", wrong.what());
   }
@@ -44,7 +36,7 @@ void apply(const ApplyOptions& options, int& status) {
   if (!answer) {
     return print_error(answer.error(), status);
   }
-  const auto text = options.json ? answer : changes_text(*answer);
+  const auto text = options.json ? answer : text_of(*answer);
   text ? print(*text, status) : print_error(text.error(), status);
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "changes.h"
 #include "command.h"
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -35,21 +36,12 @@ Answer absolute(const std::vector<std::string>& files) {
   return paths;
 }
 
-std::string changes_text(const Answer& answer) {
+std::string outcome_text(const Answer& answer) {
   if (answer.at("changes").empty()) {
     return "Nothing differs\n";
   }
-  std::string text = answer.at("applied").get<bool>() ? "Changed\n" : "Would change (--dry-run)\n";
-  for (const auto& change : answer.at("changes")) {
-    const std::string kind = change.at("kind").get<std::string>();
-    text += fmt::format("  {} {}: {}\n",
-                        kind == "add"      ? '+'
-                        : kind == "remove" ? '-'
-                                           : '~',
-                        change.at("what").get<std::string>(), change.at("detail").get<std::string>());
-  }
   const auto endpoints = answer.at("endpoints").get<std::uint64_t>();
-  return text + fmt::format("About {} {}\n", endpoints, endpoints == 1 ? "endpoint" : "endpoints");
+  return changes_text(answer) + fmt::format("About {} {}\n", endpoints, endpoints == 1 ? "endpoint" : "endpoints");
 }
 
 std::string list_text(const Answer& answer) {
@@ -137,7 +129,7 @@ void add_apply_command(CLI::App& app, int& status) {
   command.add_flag("--dry-run", options->dry_run, "Only show what differs");
   finish(command, *options);
   command.callback([options, &status] {
-    ask(*options, "apply", {{"files", absolute(options->files)}, {"dry_run", options->dry_run}}, changes_text, status);
+    ask(*options, "apply", {{"files", absolute(options->files)}, {"dry_run", options->dry_run}}, outcome_text, status);
   });
 }
 
@@ -153,7 +145,7 @@ void add_delete_command(CLI::App& app, int& status) {
   command.add_flag("--dry-run", options->dry_run, "Only show what differs");
   finish(command, *options);
   command.callback([options, &status] {
-    ask(*options, "delete", {{"name", options->name}, {"dry_run", options->dry_run}}, changes_text, status);
+    ask(*options, "delete", {{"name", options->name}, {"dry_run", options->dry_run}}, outcome_text, status);
   });
 }
 

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from xdp_network import TCP_CLIENT, TCP_SERVER, network, summary_of, until  # one of them is a fixture
+from xdp_network import Running, TCP_CLIENT, TCP_SERVER, network, until  # one of them is a fixture
 
 ROUTER = """
 weir: 1
@@ -19,7 +19,7 @@ services:
 """
 
 
-class Routed:
+class Routed(Running):
     """alice (10.1.0.10) -- left, node, right -- bob (10.2.0.10), and the same in IPv6."""
 
     def __init__(self, network, folder, settings="{}", node=ROUTER):
@@ -42,22 +42,8 @@ class Routed:
         for port in ("left0", "right0"):
             until(lambda: f"{port} is up" in self.log() or self.process.poll() is not None, self.log())
 
-    def log(self):
-        return self.log_path.read_text()
-
     def weir(self, *arguments):
         return self.network.on("node", os.environ["WEIR"], *arguments, "--control", self.control)
-
-    def ping(self, host, *arguments):
-        return self.network.on(host, "ping", "-n", "-c", "1", "-W", "5", *arguments, check=False)
-
-    def reaches(self, host, *arguments):
-        answer = self.ping(host, *arguments)
-        assert answer.returncode == 0, answer.stdout + answer.stderr + self.log()
-
-    def stop(self):
-        summary = summary_of(self.process, self.log)
-        return {drop["reason"]: drop["packets"] for drop in summary["drops"]}
 
 
 def test_hosts_reach_the_router_and_each_other(network, tmp_path):

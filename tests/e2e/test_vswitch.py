@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from xdp_network import TCP_CLIENT, TCP_SERVER, network, summary_of, until  # one of them is a fixture
+from xdp_network import Running, TCP_CLIENT, TCP_SERVER, network, until  # one of them is a fixture
 
 # On a machine that does much else, a decision that is interrupted would count as a long one.
 NODE = """
@@ -23,7 +23,7 @@ control: %s
 """
 
 
-class Switched:
+class Switched(Running):
     """alice (network 100) and carol (200) on the node; bob and dave, with the same addresses, behind a kernel VTEP."""
 
     def __init__(self, network, folder, vteps="192.0.2.2"):
@@ -63,20 +63,6 @@ class Switched:
 
     def write(self, vteps):
         (self.folder / "node.yaml").write_text(NODE % (vteps, self.control))
-
-    def log(self):
-        return self.log_path.read_text()
-
-    def ping(self, host, *arguments):
-        return self.network.on(host, "ping", "-n", "-c", "1", "-W", "5", *arguments, check=False)
-
-    def reaches(self, host, *arguments):
-        answer = self.ping(host, *arguments)
-        assert answer.returncode == 0, answer.stdout + answer.stderr + self.log()
-
-    def stop(self):
-        summary = summary_of(self.process, self.log)
-        return {drop["reason"]: drop["packets"] for drop in summary["drops"]}
 
 
 def test_hosts_reach_those_behind_the_kernels_vtep(network, tmp_path):

@@ -192,3 +192,21 @@ def switched(network, tmp_path):
 
     start.connect, start.run = connect, run
     return start
+
+
+class Running:
+    """A node between hosts, for what all of them are asked: has `network`, `process` and `log_path`."""
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def ping(self, host, *arguments):
+        return self.network.on(host, "ping", "-n", "-c", "1", "-W", "5", *arguments, check=False)
+
+    def reaches(self, host, *arguments):
+        answer = self.ping(host, *arguments)
+        assert answer.returncode == 0, answer.stdout + answer.stderr + self.log()
+
+    def stop(self):
+        summary = summary_of(self.process, self.log)
+        return {drop["reason"]: drop["packets"] for drop in summary["drops"]}
