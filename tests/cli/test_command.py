@@ -89,7 +89,7 @@ def test_check_writes_nothing(weir, demo):
 def test_devices(weir):
     assert "memory: a generator and sink" in weir("devices").stdout
     kinds = json.loads(weir("devices", "--json").stdout)
-    assert [kind["kind"] for kind in kinds] == ["memory", "pcap", "tap", "xdp"]
+    assert [kind["kind"] for kind in kinds] == ["memory", "pcap", "tap", "xdp", "gateway"]
 
 
 def test_broken_pipe_is_fine(demo):

@@ -448,7 +448,7 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
       case Step::drop:
         return flow.drop(reasons[n % 3]);
       case Step::reject:
-        return n % 3 == 0   ? flow.reject(time_exceeded)
+        return n % 3 == 0   ? flow.reject(time_exceeded, PortId{static_cast<std::uint16_t>(n / 3 % 5)})
                : n % 3 == 1 ? flow.reject(prohibited)
                             : flow.reject(too_big(1280));
       case Step::next:

@@ -63,6 +63,7 @@ Result<> edit_port(NodeFile& file, const std::string& name, const Json& body, bo
     errors.take(config.error("there is no such port, and a new one needs a 'device'"));
   }
   read_port_options(config, entry->options, errors);
+  fit_role(config, *entry, errors);
   malformed = !errors.empty();
   if (!malformed) {
     check_device_uses(file.ports, errors);

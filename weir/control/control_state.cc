@@ -43,7 +43,7 @@ Json port_states(ManagedNode& managed) {
     const PortOptions options = entry == file.ports.end() ? PortOptions() : entry->options;
     port["device"] = entry == file.ports.end() ? "" : entry->device.to_string();
     port["up"] = id && node.port_table().ports[id->number].up.load(std::memory_order_relaxed);
-    port["role"] = options.role == PortRole::uplink ? "uplink" : "host";
+    port["role"] = name_of(options.role);
     port["labels"] = options.labels;
     port["addresses"] = Json::array();
     for (const auto& [address, network] : options.addresses) {

@@ -64,6 +64,9 @@ DeviceInput input_of(const DeviceSpec& spec) {
            : spec.options.contains("rate") ? DeviceInput::timed
                                            : DeviceInput::capture;
   }
+  if (spec.kind == "gateway") {
+    return DeviceInput::none;
+  }
   return spec.kind == "memory" &&
                  (spec.options.empty() || (spec.options.size() == 1 && spec.options.contains("record")))
              ? DeviceInput::none

@@ -31,12 +31,10 @@ std::string mtu_text(const PortOptions& options) {
   return options.mtu ? fmt::format("{}", *options.mtu) : std::string("its own");
 }
 
-const char* role_text(PortRole role) { return role == PortRole::uplink ? "uplink" : "host"; }
-
 std::string port_text(const NodeFile::PortEntry& port) {
   std::string text = port.device.to_string();
   if (port.options.role != PortRole::host) {
-    text += fmt::format(", {}", role_text(port.options.role));
+    text += fmt::format(", {}", name_of(port.options.role));
   }
   if (!port.options.labels.empty()) {
     text += fmt::format(", labels {}", labels_text(port.options.labels));
@@ -92,7 +90,7 @@ void compare_ports(const NodeFile& from, const NodeFile& to, std::vector<NodeCha
     }
     Words words;
     words.compare("device", before->device.to_string(), port.device.to_string());
-    words.compare("role", std::string(role_text(before->options.role)), std::string(role_text(port.options.role)));
+    words.compare("role", std::string(name_of(before->options.role)), std::string(name_of(port.options.role)));
     words.compare("labels", labels_text(before->options.labels), labels_text(port.options.labels));
     words.compare("addresses", addresses_text(before->options), addresses_text(port.options));
     words.compare("mac", mac_text(before->options), mac_text(port.options));

@@ -93,6 +93,7 @@ NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem:
   NodeFile::PortEntry port{.name = entry.name, .place = entry.value, .device = {}, .options = {}};
   if (entry.value.kind() == Config::Kind::scalar) {
     read_port_device(entry.value, folder, port, errors);
+    fit_role(entry.value, port, errors);
     return port;
   }
   if (auto checked = entry.value.check_keys({"device", "role", "labels", "addresses", "mac", "mtu"}); !checked) {
@@ -108,6 +109,7 @@ NodeFile::PortEntry read_port(const Config::Entry& entry, const std::filesystem:
   }
   read_port_options(entry.value, port.options, errors);
   read_port_device(*device, folder, port, errors);
+  fit_role(entry.value, port, errors);
   return port;
 }
 

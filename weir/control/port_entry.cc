@@ -67,6 +67,17 @@ void read_port_device(const Config& device, const std::filesystem::path& folder,
   port.device = below(*DeviceSpec::parse(*text), folder);
 }
 
+void fit_role(const Config& config, NodeFile::PortEntry& port, Errors& errors) {
+  const bool gateway = port.device.kind == "gateway";
+  const Config* role = config.kind() == Config::Kind::map ? config.find("role") : nullptr;
+  if (gateway && role != nullptr) {
+    errors.take(role->error("port '{}' is a gateway by its device; leave 'role' out", port.name));
+  }
+  if (gateway != (port.options.role == PortRole::gateway)) {
+    port.options.role = gateway ? PortRole::gateway : PortRole::host;
+  }
+}
+
 void check_device_uses(std::span<const NodeFile::PortEntry> ports, Errors& errors) {
   std::map<std::string, std::pair<const NodeFile::PortEntry*, bool>> used;  // by what; whether alone
   for (const NodeFile::PortEntry& port : ports) {

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <weir/base/nearest.h>
+#include <weir/device/gateway.h>
 #include <weir/device/memory.h>
 #include <weir/device/pcap.h>
 #include <weir/device/tap.h>
@@ -97,7 +98,7 @@ Result<DeviceSpec> DeviceSpec::parse(std::string_view text) {
 }
 
 const std::vector<DeviceKind>& device_kinds() {
-  static const std::vector<DeviceKind> kinds{memory_kind(), pcap_kind(), tap_kind(), xdp_kind()};
+  static const std::vector<DeviceKind> kinds{memory_kind(), pcap_kind(), tap_kind(), xdp_kind(), gateway_kind()};
   return kinds;
 }
 

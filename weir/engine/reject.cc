@@ -8,9 +8,8 @@ namespace weir {
 
 namespace {
 
-IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
-  const std::uint32_t mtu = what >> 16U;
-  switch (static_cast<IcmpError>(what & 0xffU)) {
+IcmpErrorKind kind_of(const RejectNumber& what, bool v6) {
+  switch (what.error) {
     case IcmpError::time_exceeded:
       return v6 ? IcmpErrorKind{3, 0, 0} : IcmpErrorKind{11, 0, 0};
     case IcmpError::no_route:
@@ -22,7 +21,7 @@ IcmpErrorKind kind_of(std::uint32_t what, bool v6) {
     case IcmpError::host_unreachable:
       return v6 ? IcmpErrorKind{1, 3, 0} : IcmpErrorKind{3, 1, 0};
     case IcmpError::too_big:
-      return v6 ? IcmpErrorKind{2, 0, mtu} : IcmpErrorKind{3, 4, mtu};
+      return v6 ? IcmpErrorKind{2, 0, what.mtu} : IcmpErrorKind{3, 4, what.mtu};
   }
   return {};
 }
@@ -36,18 +35,20 @@ IpAddress destination_of(const Packet& packet) {
 
 }  // namespace
 
-Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet, std::uint32_t what,
-                    Nanoseconds now) {
-  if (!packet.layout.ip() || !ports.known(packet.ingress)) {
+Packet* make_reject(State& state, const PortTable& ports, PacketCache& frames, const Packet& packet,
+                    const RejectNumber& what, Nanoseconds now) {
+  // There is no way back but by the tunnel that it came out of.
+  if (!packet.layout.ip() || packet.tunnel != 0 || !ports.known(packet.ingress)) {
     return nullptr;
   }
   const bool v6 = packet.layout.l3() == L3::ipv6;
-  const auto& addresses = ports.ports[packet.ingress].addresses;
+  const std::uint16_t named = ports.known(what.as.number) ? what.as.number : packet.ingress;
+  const auto& addresses = ports.ports[named].addresses;
   const auto own = std::ranges::find_if(addresses, [v6](const PortAddress& each) { return each.address.v6 == v6; });
   IpAddress source;
   if (own != addresses.end()) {
     source = own->address;
-  } else if (static_cast<IcmpError>(what & 0xffU) == IcmpError::too_big) {
+  } else if (what.error == IcmpError::too_big) {
     source = destination_of(packet);  // else the path's MTU could not be found across a switch
   } else {
     return nullptr;

@@ -32,7 +32,7 @@ enum class ActionKind : std::uint8_t {
   output,  ///< number: port
   flood,   ///< number: VLAN or DomainId of the domain
   select,  ///< object: Group
-  reject,  ///< number: IcmpError, mtu above bit 16; reason
+  reject,  ///< number: RejectNumber; reason
   drop,    ///< reason
   enter,   ///< number: stage at which the packet is looked up again, or packet stage that gets it; above bit 16, on the
            ///< delivery side of a port, Key::delivery_bit and the port's number

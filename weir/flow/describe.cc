@@ -174,7 +174,8 @@ std::string describe(GuardKind kind, std::uint32_t number, bool holds) {
 }
 
 std::string describe_icmp(std::uint32_t reject) {
-  switch (static_cast<IcmpError>(reject & 0xffffU)) {
+  const RejectNumber what = RejectNumber::unpack(reject);
+  switch (what.error) {
     case IcmpError::time_exceeded:
       return "ICMP time exceeded";
     case IcmpError::no_route:
@@ -186,7 +187,7 @@ std::string describe_icmp(std::uint32_t reject) {
     case IcmpError::host_unreachable:
       return "ICMP host unreachable";
     case IcmpError::too_big:
-      return fmt::format("ICMP too big, MTU {}", reject >> 16U);
+      return fmt::format("ICMP too big, MTU {}", what.mtu);
   }
   return "an ICMP error";
 }

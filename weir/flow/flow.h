@@ -293,9 +293,10 @@ class Flow {
     return {Verdict::Kind::resolve, port.number, 0, nullptr, address};
   }
   Verdict drop(const DropReason& reason) { return {Verdict::Kind::drop, 0, state().reason(reason)}; }
-  Verdict reject(const Reject& reject) {
-    return {Verdict::Kind::reject, static_cast<std::uint32_t>(reject.icmp) | std::uint32_t{reject.mtu} << 16U,
-            state().reason(reject.reason)};
+  /// The sender is told, by the port that the packet came by, in the name of the node's address there, or of that on
+  /// the port `as`. Not about packets that came out of a tunnel.
+  Verdict reject(const Reject& reject, PortId as = {}) {
+    return {Verdict::Kind::reject, RejectNumber{reject.icmp, as, reject.mtu}.packed(), state().reason(reject.reason)};
   }
 
  protected:

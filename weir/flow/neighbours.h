@@ -63,10 +63,7 @@ class Neighbours {
 
   // ---- For the host part ----
 
-  [[nodiscard]] std::optional<MacAddress> find(const NeighbourKey& key) const {
-    const auto found = table_.lookup(key);
-    return found.present ? std::optional(found.value) : std::nullopt;
-  }
+  [[nodiscard]] std::optional<MacAddress> find(const NeighbourKey& key) const { return table_.find(key); }
   /// Adds the entry, changes it, or confirms it.
   Learned learn(const NeighbourKey& key, const MacAddress& mac, Nanoseconds now) {
     const Learned outcome = table_.learn(key, mac, now).outcome;

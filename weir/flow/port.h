@@ -12,7 +12,7 @@ struct PortId {
   std::uint16_t number = 0xffff;
 
   auto operator<=>(const PortId&) const = default;
-  [[nodiscard]] bool valid() const { return number != 0xffff; }
+  [[nodiscard]] constexpr bool valid() const { return number != 0xffff; }
   [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return hash_value(number, seed); }
 };
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <queue>
 #include <string>
 #include <type_traits>
@@ -60,8 +61,8 @@ bool mentions(const T& value, PortId port) {
   }
 }
 
-/// From K to V, both plain data. Read and learned through a Flow only, changed by control through an Update only.
-/// Any thread; a look-up takes one uncontended lock, as decisions are off the fast path.
+/// From K to V, both plain data. Flow stages read and learn through their Flow only; it is changed by control through
+/// an Update only. Any thread; a look-up takes one uncontended lock, as decisions are off the fast path.
 template <class K, class V>
 class Table final : public TableBase, public Refreshable {
   static_assert(std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>);
@@ -89,6 +90,12 @@ class Table final : public TableBase, public Refreshable {
   }
   [[nodiscard]] std::size_t capacity() const override { return entries_.size(); }
   [[nodiscard]] std::uint64_t rejected() const override { return rejected_.load(std::memory_order_relaxed); }
+
+  /// What is there now. Nothing depends on it: for packet stages, which see every packet, and for control.
+  [[nodiscard]] std::optional<V> find(const K& key) const {
+    const Found found = lookup(key);
+    return found.present ? std::optional(found.value) : std::nullopt;
+  }
 
   /// Calls visit(key, value) for every entry; entries that change meanwhile may be seen either way.
   template <class Visit>

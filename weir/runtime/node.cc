@@ -58,6 +58,18 @@ Node::~Node() {
   ports_.clear();  // devices may still hold frames of the pool
 }
 
+std::string_view name_of(PortRole role) {
+  switch (role) {
+    case PortRole::host:
+      return "host";
+    case PortRole::uplink:
+      return "uplink";
+    case PortRole::gateway:
+      return "gateway";
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Node>> Node::create(NodeOptions options) {
   if (options.workers < 1 || options.workers > max_workers) {
     return error("a node cannot have {} workers; give 1 to {}", options.workers, max_workers);

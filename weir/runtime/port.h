@@ -12,7 +12,13 @@
 
 namespace weir {
 
-enum class PortRole : std::uint8_t { host, uplink };
+enum class PortRole : std::uint8_t {
+  host,
+  uplink,
+  gateway,  ///< the node itself in a network that a service makes; see GatewayDevice
+};
+
+std::string_view name_of(PortRole role);
 
 struct PortOptions {
   PortRole role = PortRole::host;

@@ -226,7 +226,8 @@ void CoreExecutor::select(Packet* packet, const Group& group, std::uint64_t hash
 }
 
 void CoreExecutor::reject(Packet* packet, std::uint32_t what, ReasonId reason, Nanoseconds now) {
-  Packet* message = make_reject(context_.state, context_.ports, context_.frames, *packet, what, now);
+  Packet* message =
+      make_reject(context_.state, context_.ports, context_.frames, *packet, RejectNumber::unpack(what), now);
   if (message != nullptr) {
     context_.stats.originated.add();
     emit(message->ingress, message);

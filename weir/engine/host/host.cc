@@ -225,7 +225,7 @@ void Host::take_bfd(Packet* packet, Nanoseconds now) {
 // Users expect to be told that nothing listens on a UDP port.
 void Host::unclaimed(Packet* packet, Nanoseconds now) {
   if (packet->layout.l4() == L4::udp) {
-    const auto what = static_cast<std::uint32_t>(IcmpError::port_unreachable);
+    const RejectNumber what{IcmpError::port_unreachable};
     originate(context_, make_reject(context_.state, context_.ports, context_.frames, *packet, what, now),
               packet->ingress);
   }

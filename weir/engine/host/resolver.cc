@@ -184,7 +184,7 @@ void Resolver::give_up(const NeighbourKey& key, Nanoseconds now) {
     Key parsed;
     pull_up_and_parse(context_.frames, *packet, parsed);
     if (context_.ports.up(packet->ingress)) {
-      const auto what = static_cast<std::uint32_t>(IcmpError::host_unreachable);
+      const RejectNumber what{IcmpError::host_unreachable};
       originate(context_, make_reject(context_.state, context_.ports, context_.frames, *packet, what, now),
                 packet->ingress);
     }

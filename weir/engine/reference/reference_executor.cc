@@ -290,7 +290,8 @@ void ReferenceExecutor::leave(std::uint32_t port, reference::Frame frame, bool e
 
 void ReferenceExecutor::reject(const reference::Frame& frame, std::uint32_t what, ReasonId reason, Nanoseconds now) {
   if (Packet* packet = write(frame); packet != nullptr) {
-    Packet* message = make_reject(context_.state, context_.ports, context_.frames, *packet, what, now);
+    Packet* message =
+        make_reject(context_.state, context_.ports, context_.frames, *packet, RejectNumber::unpack(what), now);
     if (message != nullptr) {
       context_.stats.originated.add();
       emit(message->ingress, message);

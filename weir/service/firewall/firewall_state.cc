@@ -130,7 +130,7 @@ void FirewallState::record_ports(const PolicyModel& model, const PolicyModel::Dr
       continue;
     }
     PortGuard& guard = guards.at(port.id.number);
-    if (port.options.role == PortRole::uplink) {
+    if (port.options.role != PortRole::host) {
       guard.kind = PortGuard::Kind::open;
     } else if (const auto endpoint = behind.find(port.name); endpoint != behind.end()) {
       guard = {PortGuard::Kind::guarded, endpoint->second, check_sources};

@@ -133,12 +133,12 @@ Result<Endpoints> with_ports(Endpoints file, std::span<const ServicePort> ports)
   std::vector<EndpointEntry> own;
   for (const ServicePort& port : ports) {
     const auto described = behind.find(port.name);
-    if (port.options.role == PortRole::uplink) {
+    if (port.options.role != PortRole::host) {
       if (described != behind.end()) {
         errors.add(
-            Error{fmt::format("port '{}' is an uplink, behind which no endpoint is guarded; leave 'port' out, or "
-                              "give the port the role host",
-                              port.name)}
+            Error{fmt::format("port '{}' has the role {}, where no endpoint is guarded; leave 'port' out, or name a "
+                              "port with the role host",
+                              port.name, name_of(port.options.role))}
                 .at(described->second->place));
       }
       continue;

@@ -107,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(
             "port 'pod-b': endpoint default/pod-b is there twice; the other is e.yaml:3:3. If they are one, write the "
             "port's name behind 'port'"},
         Bad{"weir_endpoints: 1\nendpoints:\n  x/a: {port: up}\n",
-            "e.yaml:3:3: port 'up' is an uplink, behind which no endpoint is guarded; leave 'port' out, or give the "
-            "port the role host"},
+            "e.yaml:3:3: port 'up' has the role uplink, where no endpoint is guarded; leave 'port' out, or name a "
+            "port with the role host"},
         Bad{"weir_endpoints: 1\nendpoints:\n  x/a: {port: pod-b}\n  x/b: {port: pod-b}\n",
             "e.yaml:4:3: port 'pod-b' is that of endpoint x/a already; behind a port is one endpoint"}));
 

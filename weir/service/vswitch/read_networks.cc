@@ -4,10 +4,14 @@
 #include <set>
 
 #include <weir/service/read_match.h>
+#include <weir/service/router/read_bfd.h>
+#include <weir/service/router/route.h>
 
 namespace weir::vswitch_internal {
 
 namespace {
+
+using RoutesByPrefix = decltype(VrfPlan::routes);
 
 Result<IpAddress> read_address(const Config& text) {
   const auto written = text.string("an IP address");
@@ -18,12 +22,41 @@ Result<IpAddress> read_address(const Config& text) {
   return address ? Result<IpAddress>(*address) : text.error("'{}' is no IP address", *written);
 }
 
+// What follows from the gateways' own addresses, and then what is configured.
+RoutesByPrefix vrf_routes(const std::vector<RouterPort>& gateways, const std::map<PortId, Vni>& networks,
+                          const RoutesByPrefix& configured) {
+  std::map<IpPrefix, VrfRoute> routes;
+  for (const auto& [to, route] : all_routes(gateways, {}, {})) {
+    switch (route.kind) {
+      case Route::Kind::local:
+        routes[to] = {.kind = VrfRoute::Kind::local};
+        break;
+      case Route::Kind::link:
+        routes[to] = {.kind = VrfRoute::Kind::network, .vni = networks.at(route.port)};
+        break;
+      case Route::Kind::broadcast:
+        routes[to] = {.kind = VrfRoute::Kind::broadcast};
+        break;
+      case Route::Kind::martian:
+        routes[to] = {.kind = VrfRoute::Kind::martian};
+        break;
+      case Route::Kind::hops:
+      case Route::Kind::blackhole:
+        break;
+    }
+  }
+  routes.insert(configured.begin(), configured.end());
+  return {routes.begin(), routes.end()};
+}
+
 bool has_labels(const ServicePort& port, std::span<const Config::Entry> selector) {
   return std::ranges::all_of(selector, [&](const Config::Entry& label) {
     const auto found = port.options.labels.find(label.name);
     return found != port.options.labels.end() && found->second == label.value.string().value_or("");
   });
 }
+
+constexpr const char* default_vrf = "default";
 
 class Reader {
  public:
@@ -36,6 +69,7 @@ class Reader {
       read_network(entry);
     }
     read_underlay();
+    read_vrfs();
     check_vteps();
     std::ranges::sort(plan_.networks, {}, &NetworkPlan::vni);
     return errors_.empty() ? Result<SwitchPlan>(std::move(plan_)) : std::unexpected(errors_.result().error());
@@ -98,7 +132,8 @@ class Reader {
     NetworkPlan network;
     network.vni = static_cast<Vni>(errors_.take(entry.key.integer(1, vni_limit - 1)));
     const Config& settings = entry.value;
-    errors_.take(settings.check_keys({"vlan", "ports", "trunks", "selector", "vteps", "macs", "bindings", "unknown"}));
+    errors_.take(settings.check_keys(
+        {"vlan", "ports", "trunks", "selector", "vteps", "macs", "bindings", "unknown", "suppress", "gateway", "vrf"}));
     const Config* vlan = settings.find("vlan");
     const auto tag = vlan == nullptr ? untagged : static_cast<std::uint16_t>(errors_.take(vlan->integer(1, 4094)));
     for (const Config& port : errors_.take(settings.get("ports").list("a list of ports"))) {
@@ -125,6 +160,10 @@ class Reader {
     }
     read_vteps(network, settings);
     read_hosts(network, settings);
+    read_gateway(network, settings);
+    if (const Config* suppress = settings.find("suppress")) {
+      network.network.suppress = errors_.take(suppress->boolean());
+    }
     if (const Config* unknown = settings.find("unknown")) {
       network.network.flood_unknown = errors_.take(unknown->one_of({"flood", "drop"})) == 0;
     }
@@ -174,6 +213,140 @@ class Reader {
     }
   }
 
+  void read_gateway(NetworkPlan& network, const Config& settings) {
+    const Config* gateway = settings.find("gateway");
+    if (const Config* vrf = settings.find("vrf")) {
+      network.vrf = errors_.take(vrf->string("the name of a VRF"));
+      const auto vrfs = context_.map("vrfs");
+      if (gateway == nullptr) {
+        errors_.take(vrf->error("a network without a gateway is in no VRF; give it a 'gateway'"));
+      } else if (std::ranges::find(vrfs, network.vrf, &Config::Entry::name) == vrfs.end()) {
+        errors_.take(vrf->error("there is no VRF '{}'; add it to 'vrfs'", network.vrf));
+      }
+    } else if (gateway != nullptr) {
+      network.vrf = default_vrf;
+    }
+    if (gateway == nullptr) {
+      return;
+    }
+    const std::string name = errors_.take(gateway->string("the name of a port with the device 'gateway'"));
+    const auto port = std::ranges::find(context_.ports(), name, &ServicePort::name);
+    if (port == context_.ports().end() || port->options.role != PortRole::gateway) {
+      errors_.take(
+          gateway->error("no port '{0}' has the device 'gateway'; add to ports: {0}: {{device: gateway, mac: "
+                         "\"02:00:5e:00:00:01\", addresses: [10.0.0.1/24]}}",
+                         name));
+      return;
+    }
+    if (!port->options.mac || port->options.addresses.empty()) {
+      errors_.take(gateway->error("the gateway '{}' needs a mac and addresses: the same on all nodes", name));
+      return;
+    }
+    if (!gateways_.emplace(name, network.vni).second) {
+      errors_.take(gateway->error("'{}' is the gateway of two networks; give each its own", name));
+      return;
+    }
+    if (!port->id.valid()) {
+      return;
+    }
+    network.network.gateway = port->id;
+    network.network.router = *port->options.mac;
+    network.macs.emplace_back(*port->options.mac, Place{port->id});
+    for (const auto& [address, own] : port->options.addresses) {
+      network.bindings.emplace_back(address, *port->options.mac);
+    }
+  }
+
+  // Needs the networks and the underlay.
+  void read_vrfs() {
+    for (const Config::Entry& entry : context_.map("vrfs")) {
+      read_vrf(entry);
+    }
+    const auto named = [](const VrfPlan& vrf) { return vrf.name == default_vrf; };
+    if (!gateways_.empty() && std::ranges::none_of(plan_.vrfs, named)) {
+      plan_.vrfs.push_back({.name = default_vrf});
+    }
+    for (VrfPlan& vrf : plan_.vrfs) {
+      add_connected(vrf);
+    }
+  }
+
+  void read_vrf(const Config::Entry& entry) {
+    VrfPlan vrf{.name = entry.name};
+    const Config& settings = entry.value;
+    if (!settings.is_null()) {
+      errors_.take(settings.check_keys({"vni", "mac", "routes"}));
+    }
+    if (const Config* vni = settings.find("vni")) {
+      vrf.vni = static_cast<Vni>(errors_.take(vni->integer(1, vni_limit - 1)));
+      const auto same = [&](const auto& other) { return other.vni == vrf.vni; };
+      if (std::ranges::any_of(plan_.networks, same) || std::ranges::any_of(plan_.vrfs, same)) {
+        errors_.take(vni->error("{} is the VNI of another network; routed packets need one of their own", vrf.vni));
+      }
+    }
+    if (const Config* mac = settings.find("mac")) {
+      vrf.mac = errors_.take(read_mac(*mac));
+    } else if (!plan_.underlay.ports.empty()) {
+      vrf.mac = plan_.underlay.ports.front().mac;
+    }
+    std::set<IpAddress> vteps;
+    for (const Config::Entry& route :
+         errors_.take(settings.get("routes").map("prefixes and the nodes they are behind"))) {
+      const IpPrefix to = errors_.take(read_prefix(route.key));
+      VrfRoute way{.kind = VrfRoute::Kind::node, .vni = vrf.vni};
+      if (route.value.kind() == Config::Kind::scalar) {
+        errors_.take(route.value.one_of({"blackhole"}));
+        way = {};
+      } else {
+        errors_.take(route.value.check_keys({"vtep", "mac"}));
+        way.vtep = errors_.take(read_address(route.value.get("vtep")));
+        way.mac = errors_.take(read_mac(route.value.get("mac")));
+        vteps_.emplace_back(way.vtep, route.value.get("vtep"));
+        vteps.insert(way.vtep);
+        if (vrf.vni == 0) {
+          errors_.take(route.value.error("a route to another node needs the VRF's 'vni', the same on all its nodes"));
+        }
+      }
+      vrf.routes.emplace_back(to, way);
+    }
+    vrf.vteps.assign(vteps.begin(), vteps.end());
+    plan_.vrfs.push_back(std::move(vrf));
+  }
+
+  void add_connected(VrfPlan& vrf) {
+    std::vector<RouterPort> gateways;
+    std::map<PortId, Vni> networks;
+    std::map<IpPrefix, Vni> subnets;
+    for (const ServicePort& port : context_.ports()) {
+      const auto place = gateways_.find(port.name);
+      const auto network = place == gateways_.end()
+                               ? plan_.networks.end()
+                               : std::ranges::find(plan_.networks, place->second, &NetworkPlan::vni);
+      if (network == plan_.networks.end() || network->vrf != vrf.name || !port.id.valid()) {
+        continue;
+      }
+      RouterPort gateway{.id = port.id, .name = port.name, .mac = network->network.router};
+      for (const auto& [address, subnet] : port.options.addresses) {
+        gateway.addresses.push_back({address, subnet});
+        if (const auto [other, fresh] = subnets.emplace(subnet, network->vni);
+            !fresh && other->second != network->vni) {
+          errors_.take(context_.config("networks")
+                           .error("networks {} and {} of the VRF '{}' have one subnet, {}; put them in two VRFs",
+                                  other->second, network->vni, vrf.name, subnet.to_string()));
+        }
+      }
+      std::uint32_t mtu = context_.node.find_port(port.name) == port.id ? context_.node.mtu_with(port.id, port.options)
+                                                                        : PortTable::Port{}.mtu;
+      if (network->network.remotes) {
+        mtu = std::min<std::uint32_t>(mtu, plan_.underlay.inner_mtu);
+      }
+      network->network.mtu = static_cast<std::uint16_t>(std::min(mtu, 0xffffU));
+      networks.emplace(port.id, network->vni);
+      gateways.push_back(std::move(gateway));
+    }
+    vrf.routes = vrf_routes(gateways, networks, vrf.routes);
+  }
+
   void read_underlay() {
     Underlay& underlay = plan_.underlay;
     std::uint32_t mtu = 0xffff;
@@ -207,6 +380,9 @@ class Reader {
     underlay.inner_mtu = static_cast<std::uint16_t>(mtu > outer ? mtu - outer : 0);
     for (const Config& hop : context_.list("next_hops")) {
       read_next_hop(hop);
+    }
+    if (const Config bfd = context_.config("bfd"); !bfd.is_null()) {
+      plan_.bfd = errors_.take(read_bfd_settings(bfd));
     }
   }
 
@@ -256,6 +432,7 @@ class Reader {
   SwitchPlan plan_;
   Errors errors_;
   std::set<std::string> in_networks_, mirrors_;
+  std::map<std::string, Vni> gateways_;  ///< by port
   std::set<AttachKey> attached_;
   std::vector<const ServicePort*> uplinks_;
   std::vector<std::pair<IpAddress, Config>> vteps_;

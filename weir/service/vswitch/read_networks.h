@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include <weir/flow/paths.h>
 #include <weir/service/service_context.h>
 #include <weir/service/vswitch/switch_tables.h>
 
@@ -25,6 +26,16 @@ struct NetworkPlan {
   std::vector<IpAddress> vteps;
   std::vector<std::pair<MacAddress, Place>> macs;
   std::vector<std::pair<IpAddress, MacAddress>> bindings;
+  std::string vrf;  ///< the routes of its gateway, if it has one
+};
+
+/// Networks that are routed between, apart from those of other VRFs (virtual routing and forwarding).
+struct VrfPlan {
+  std::string name;
+  Vni vni = 0;                   ///< of packets to other nodes' networks; 0: none
+  MacAddress mac;                ///< the node's own as a router, in that network
+  std::vector<IpAddress> vteps;  ///< those nodes
+  std::vector<std::pair<IpPrefix, VrfRoute>> routes;
 };
 
 /// The way to nodes that are on no link of an uplink.
@@ -38,10 +49,12 @@ struct NextHop {
 
 struct SwitchPlan {
   std::vector<NetworkPlan> networks;  ///< by VNI
+  std::vector<VrfPlan> vrfs;          ///< those that are configured, and the default one
   std::map<PortId, PortRules> ports;
   Underlay underlay;
   std::vector<std::pair<IpPrefix, PortId>> links;  ///< networks of uplinks
   std::vector<NextHop> next_hops;
+  std::optional<BfdSettings> bfd;  ///< how next hops with an address are watched, but for their link
 
   /// The link that the address is on; nothing: it is behind the next hops.
   [[nodiscard]] std::optional<PortId> link_of(const IpAddress& address) const;

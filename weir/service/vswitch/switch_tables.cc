@@ -18,7 +18,25 @@ std::string Place::to_string() const {
 
 std::string Attachment::to_string() const { return fmt::format("network {}", vni); }
 
-std::string VtepKey::to_string() const { return fmt::format("{} of network {}", address.to_string(), vni); }
+std::string AddressKey::to_string() const { return fmt::format("{} of network {}", address.to_string(), vni); }
+
+std::string VrfRoute::to_string() const {
+  switch (kind) {
+    case Kind::local:
+      return "the gateway itself";
+    case Kind::network:
+      return fmt::format("a host of network {}", vni);
+    case Kind::node:
+      return fmt::format("behind {} by network {}", vtep.to_string(), vni);
+    case Kind::blackhole:
+      return "a black hole";
+    case Kind::broadcast:
+      return "all hosts of a network";
+    case Kind::martian:
+      return "no host's address";
+  }
+  return {};
+}
 
 const Underlay::Port* Underlay::find(PortId id) const {
   const auto place = std::ranges::find(ports, id, &Port::id);

@@ -49,41 +49,81 @@ struct Place {
   [[nodiscard]] std::string to_string() const;
 };
 
-/// A port's addresses of a network: so many as the port may have.
+/// An IP address in a network: a host's there, or that of another node which has the network.
+struct AddressKey {
+  Vni vni = 0;
+  IpAddress address;
+
+  bool operator==(const AddressKey&) const = default;
+  auto operator<=>(const AddressKey&) const = default;
+  [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return address.hash(hash_value(vni, seed)); }
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// The Ethernet address of a host's IP address.
+struct Binding {
+  MacAddress mac;
+  bool configured = false;  ///< else its host was heard to have it
+  bool gateway = false;     ///< it is the node's own
+
+  bool operator==(const Binding&) const = default;
+  [[nodiscard]] std::string to_string() const { return mac.to_string(); }
+};
+
+/// A port's Ethernet addresses of a network, and IP addresses: so many as the port may have.
 using LearnedMacs = Table<MacKey, std::uint8_t>;
+using LearnedBindings = Table<AddressKey, std::uint8_t>;
 
 /// What a port, or one VLAN of it, is attached to.
 struct Attachment {
   Vni vni = 0;
   LearnedMacs* learned = nullptr;
+  LearnedBindings* bound = nullptr;
   Meter* meter = nullptr;  ///< of what comes in; nullptr: no limit
   PortId mirror;           ///< valid: gets a copy of what comes in
-  bool answer = false;     ///< ARP requests and neighbour solicitations are answered for known bindings
+  bool gateway = false;    ///< the port is the network's gateway
 
   bool operator==(const Attachment&) const = default;
   auto operator<=>(const Attachment&) const = default;
   [[nodiscard]] std::string to_string() const;
 };
 
-struct Network {
-  bool remotes = false;       ///< other nodes have it, too
-  bool flood_unknown = true;  ///< frames to an address that is not known go everywhere
-
-  bool operator==(const Network&) const = default;
-  auto operator<=>(const Network&) const = default;
-};
-
-/// Another node, as far as one network is concerned.
-struct VtepKey {
+/// What becomes of packets to a prefix that are routed between networks.
+struct VrfRoute {
+  enum class Kind : std::uint8_t {
+    local,      ///< the gateway's own address
+    network,    ///< hosts of the network `vni`
+    node,       ///< hosts behind the node `vtep`, by the network `vni` that routed packets have for themselves
+    blackhole,  ///< dropped, as configured
+    broadcast,  ///< all hosts of a network
+    martian,    ///< addresses that no packet on a link may have
+  };
+  Kind kind = Kind::blackhole;
   Vni vni = 0;
-  IpAddress address;
+  IpAddress vtep{};
+  MacAddress mac{};  ///< that node's own, as a router
 
-  bool operator==(const VtepKey&) const = default;
-  auto operator<=>(const VtepKey&) const = default;
-  [[nodiscard]] std::uint64_t hash(std::uint64_t seed) const { return address.hash(hash_value(vni, seed)); }
+  bool operator==(const VrfRoute&) const = default;
   [[nodiscard]] std::string to_string() const;
 };
 
+using VrfRoutes = Prefixes<VrfRoute>;
+
+struct Network {
+  bool remotes = false;         ///< other nodes have it, too
+  bool flood_unknown = true;    ///< frames to an address that is not known go everywhere
+  bool suppress = true;         ///< ARP requests and neighbour solicitations are answered for hosts that are known
+  bool routed_only = false;     ///< it carries packets from router to router, and has no hosts
+  PortId gateway{};             ///< the node's own port there, if it is valid
+  MacAddress router{};          ///< to this Ethernet address packets are routed, if there are `routes`
+  std::uint16_t mtu = 0;        ///< bytes of the longest packet that is routed into it
+  VrfRoutes* routes = nullptr;  ///< of packets that are routed out of it
+
+  bool operator==(const Network&) const = default;
+  [[nodiscard]] bool mentions(PortId port) const { return gateway == port; }
+};
+
+/// Another node, as far as one network is concerned.
 struct Vtep {
   std::uint32_t id = 0;    ///< what packets that come out of its tunnel are known by
   Group* group = nullptr;  ///< the next hops to it; nullptr: it is on a link, that of `port`
@@ -121,9 +161,10 @@ struct KnownVni {
 struct SwitchTables {
   Table<AttachKey, Attachment>& attachments;
   Table<MacKey, Place>& macs;
+  Table<AddressKey, Binding>& bindings;
   Table<Vni, Network>& networks;
-  Table<VtepKey, Vtep>& vteps;
-  Table<std::uint32_t, VtepKey>& tunnels;  ///< by Vtep::id
+  Table<AddressKey, Vtep>& vteps;
+  Table<std::uint32_t, AddressKey>& tunnels;  ///< by Vtep::id
   Versioned<std::vector<Vni>>& vnis;
   Versioned<Underlay>& underlay;
   Counter& too_big_to_flood;

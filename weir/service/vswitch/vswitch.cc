@@ -15,35 +15,19 @@ namespace vswitch_internal {
 
 namespace {
 
-/// Gets the questions that nobody could answer on behalf of others: they go where they were going.
-class UnansweredStage final : public FlowStage, Forwarding {
- public:
-  explicit UnansweredStage(const SwitchTables& tables) : Forwarding(tables) {}
-  [[nodiscard]] Verdict decide(Flow& flow) const override {
-    const PortId in = flow.ingress();
-    const std::uint16_t vlan = flow[vlan::id].value_or(untagged);
-    const Attachment* attached = flow.lookup(tables_.attachments, {in, vlan});
-    return attached == nullptr ? flow.drop(gone)
-                               : forward(flow, {attached->vni, {in, vlan, {}}, flow.has(layers::vlan)});
-  }
-
- private:
-  static constexpr DropReason gone{"no_network", "its port, or the VLAN of its tag there, is in no network"};
-};
-
 class VSwitch final : public Service {
  public:
   VSwitch(Node& node, std::string name, const SwitchTables& tables, const FlowStage& stage, Group& next_hops,
-          AnswerStage& answers, Nanoseconds aging)
+          Nanoseconds aging)
       : Service({stage, {}}),
         node_(node),
         name_(std::move(name)),
         tables_(tables),
         next_hops_(next_hops),
-        answers_(answers),
         aging_(aging),
         attachments_(tables.attachments),
         macs_(tables.macs),
+        bindings_(tables.bindings),
         networks_(tables.networks),
         vteps_(tables.vteps),
         tunnels_(tables.tunnels) {}
@@ -54,6 +38,7 @@ class VSwitch final : public Service {
       return std::unexpected(plan.error());
     }
     assign_networks(*plan, update);
+    assign_routes(*plan, update);
     assign_floods(*plan, update);
     update.assign(tables_.underlay, plan->underlay);
     std::vector<Member> members = members_of(*plan);
@@ -63,7 +48,6 @@ class VSwitch final : public Service {
     const auto kept = std::make_shared<SwitchPlan>(std::move(*plan));
     update.afterwards([this, kept, members = std::move(members)] {
       members_ = members;
-      answers_.set(bindings_of(*kept));
       plan_ = std::move(*kept);
       want();
     });
@@ -97,7 +81,10 @@ class VSwitch final : public Service {
       json["local"] = plan_.underlay.local.to_string();
       json["tunnel_mtu"] = plan_.underlay.inner_mtu;
     }
-    json["next_hops"] = {{"configured", plan_.next_hops.size()}, {"reachable", members_.size()}};
+    const auto up = std::ranges::count_if(members_, [this](const Member& member) {
+      return !member.path || node_.state().paths().up({member.port, *member.path});
+    });
+    json["next_hops"] = {{"configured", plan_.next_hops.size()}, {"reachable", up}};
     return json;
   }
 
@@ -142,37 +129,72 @@ class VSwitch final : public Service {
     std::vector<Vni> vnis;
     decltype(attachments_)::Entries attachments;
     decltype(macs_)::Entries macs;
+    decltype(bindings_)::Entries bindings;
     decltype(networks_)::Entries networks;
     decltype(vteps_)::Entries vteps;
     decltype(tunnels_)::Entries tunnels;
-    for (const NetworkPlan& network : plan.networks) {
-      vnis.push_back(network.vni);
-      networks.emplace_back(network.vni, network.network);
-      for (const AttachKey& key : network.attachments) {
-        const PortRules& rules = plan.ports.at(key.port);
-        attachments.emplace_back(key, Attachment{.vni = network.vni,
-                                                 .learned = learned_by(key.port, rules.macs),
-                                                 .meter = meter_of(key.port, rules.rate),
-                                                 .mirror = rules.mirror,
-                                                 .answer = !network.bindings.empty()});
-      }
-      for (const IpAddress& address : network.vteps) {
-        const VtepKey key{network.vni, address};
+    const auto add_vteps = [&](Vni vni, const std::vector<IpAddress>& addresses) {
+      for (const IpAddress& address : addresses) {
+        const AddressKey key{vni, address};
         const std::uint32_t id = id_of(key);
         const auto link = plan.link_of(address);
         vteps.emplace_back(key, link ? Vtep{.id = id, .port = *link} : Vtep{.id = id, .group = &next_hops_});
         tunnels.emplace_back(id, key);
       }
+    };
+    for (const NetworkPlan& network : plan.networks) {
+      vnis.push_back(network.vni);
+      networks.emplace_back(network.vni, network.network);
+      if (network.network.gateway.valid()) {
+        networks.back().second.routes = &routes_of(network.vrf);
+        attachments.emplace_back(AttachKey{network.network.gateway}, Attachment{.vni = network.vni, .gateway = true});
+      }
+      for (const AttachKey& key : network.attachments) {
+        const PortRules& rules = plan.ports.at(key.port);
+        attachments.emplace_back(key, Attachment{.vni = network.vni,
+                                                 .learned = learned_by(key.port, rules.macs),
+                                                 .bound = bound_by(key.port, rules.macs),
+                                                 .meter = meter_of(key.port, rules.rate),
+                                                 .mirror = rules.mirror});
+      }
+      add_vteps(network.vni, network.vteps);
       for (const auto& [mac, place] : network.macs) {
         macs.emplace_back(MacKey{network.vni, mac}, place);
       }
+      for (const auto& [address, mac] : network.bindings) {
+        const bool gateway = network.network.gateway.valid() && mac == network.network.router;
+        bindings.emplace_back(AddressKey{network.vni, address}, Binding{mac, true, gateway});
+      }
     }
+    for (const VrfPlan& vrf : plan.vrfs) {
+      if (vrf.vni != 0) {
+        vnis.push_back(vrf.vni);
+        networks.emplace_back(vrf.vni, Network{.routed_only = true,
+                                               .router = vrf.mac,
+                                               .mtu = plan.underlay.inner_mtu,
+                                               .routes = &routes_of(vrf.name)});
+        add_vteps(vrf.vni, vrf.vteps);
+      }
+    }
+    std::ranges::sort(vnis);
     attachments_.assign(update, std::move(attachments));
     macs_.assign(update, std::move(macs));
+    bindings_.assign(update, std::move(bindings));
     networks_.assign(update, std::move(networks));
     vteps_.assign(update, std::move(vteps));
     tunnels_.assign(update, std::move(tunnels));
     update.assign(tables_.vnis, std::move(vnis));
+  }
+
+  // Those that no network has any more are empty.
+  void assign_routes(const SwitchPlan& plan, Update& update) {
+    for (const VrfPlan& vrf : plan.vrfs) {
+      routes_of(vrf.name);
+    }
+    for (const auto& [name, routes] : routes_) {
+      const auto vrf = std::ranges::find(plan.vrfs, name, &VrfPlan::name);
+      update.assign(*routes, vrf == plan.vrfs.end() ? std::vector<std::pair<IpPrefix, VrfRoute>>() : vrf->routes);
+    }
   }
 
   void assign_floods(const SwitchPlan& plan, Update& update) const {
@@ -207,19 +229,6 @@ class VSwitch final : public Service {
     update.assign(name_ + " floods", first_domain, end_domain, std::move(domains));
   }
 
-  static Bindings bindings_of(const SwitchPlan& plan) {
-    Bindings bindings;
-    for (const NetworkPlan& network : plan.networks) {
-      for (const AttachKey& key : network.attachments) {
-        bindings.attachments[key] = network.vni;
-      }
-      for (const auto& [address, mac] : network.bindings) {
-        bindings.macs[{network.vni, address}] = mac;
-      }
-    }
-    return bindings;
-  }
-
   // Those whose Ethernet addresses are known.
   [[nodiscard]] std::vector<Member> members_of(const SwitchPlan& plan) const {
     std::vector<Member> members;
@@ -229,20 +238,26 @@ class VSwitch final : public Service {
                        : node_.state().has_neighbours() ? node_.state().neighbours().find({hop.port, hop.address})
                                                         : std::nullopt;
       if (port != nullptr && mac) {
-        members.push_back({.port = hop.port, .dst = *mac, .src = port->mac});
+        members.push_back({.port = hop.port,
+                           .dst = *mac,
+                           .src = port->mac,
+                           .path = hop.mac ? std::nullopt : std::optional(hop.address)});
       }
     }
     return members;
   }
 
-  // Next hops, and nodes on the uplinks' links, are known before a packet needs them.
+  // Next hops, and nodes on the uplinks' links, are known before a packet needs them; next hops are watched.
   void want() {
     std::vector<NeighbourKey> keys;
+    std::vector<PathWish> paths;
     for (const NextHop& hop : plan_.next_hops) {
       if (!hop.mac) {
         keys.push_back({hop.port, hop.address});
+        paths.push_back({keys.back(), plan_.bfd});
       }
     }
+    node_.state().paths().want(name_, std::move(paths));
     for (const auto& [key, vtep] : vteps_.entries()) {
       if (vtep.group == nullptr) {
         keys.push_back({vtep.port, key.address});
@@ -257,12 +272,31 @@ class VSwitch final : public Service {
     }
   }
 
-  // What was made for a port stays, as all state does; a port that comes back to a limit finds it again.
+  // What was made for a VRF or a port stays, as all state does; one that comes back finds it again.
+  VrfRoutes& routes_of(const std::string& vrf) {
+    VrfRoutes*& routes = routes_[vrf];
+    if (routes == nullptr) {
+      routes = &node_.state().prefixes<VrfRoute>(fmt::format("{} routes of {}", name_, vrf));
+    }
+    return *routes;
+  }
+
   LearnedMacs* learned_by(PortId port, std::uint32_t limit) {
     LearnedMacs*& table = learned_[{port, limit}];
     if (table == nullptr) {
       table =
           &node_.state().table<MacKey, std::uint8_t>(name_ + " macs of a port", {.capacity = limit, .idle = aging_});
+    }
+    return table;
+  }
+
+  LearnedBindings* bound_by(PortId port, std::uint32_t macs) {
+    constexpr std::uint32_t fewest = 16;  // one host has some
+    const std::uint32_t limit = std::max(macs, fewest);
+    LearnedBindings*& table = bound_[{port, limit}];
+    if (table == nullptr) {
+      table = &node_.state().table<AddressKey, std::uint8_t>(name_ + " IP addresses of a port",
+                                                             {.capacity = limit, .idle = aging_});
     }
     return table;
   }
@@ -280,7 +314,7 @@ class VSwitch final : public Service {
   }
 
   // Never given to another: a packet that comes out of a tunnel carries it.
-  std::uint32_t id_of(const VtepKey& key) {
+  std::uint32_t id_of(const AddressKey& key) {
     const auto [place, added] = ids_.try_emplace(key, last_id_ + 1);
     last_id_ += added ? 1 : 0;
     return place->second;
@@ -290,16 +324,18 @@ class VSwitch final : public Service {
   std::string name_;
   SwitchTables tables_;
   Group& next_hops_;
-  AnswerStage& answers_;
   Nanoseconds aging_;
   Assigned<AttachKey, Attachment> attachments_;
   Assigned<MacKey, Place> macs_;
+  Assigned<AddressKey, Binding> bindings_;
   Assigned<Vni, Network> networks_;
-  Assigned<VtepKey, Vtep> vteps_;
-  Assigned<std::uint32_t, VtepKey> tunnels_;
+  Assigned<AddressKey, Vtep> vteps_;
+  Assigned<std::uint32_t, AddressKey> tunnels_;
+  std::map<std::string, VrfRoutes*> routes_;  ///< by VRF
   std::map<std::pair<PortId, std::uint32_t>, LearnedMacs*> learned_;
+  std::map<std::pair<PortId, std::uint32_t>, LearnedBindings*> bound_;
   std::map<std::pair<PortId, std::uint64_t>, Meter*> meters_;
-  std::map<VtepKey, std::uint32_t> ids_;
+  std::map<AddressKey, std::uint32_t> ids_;
   std::uint32_t last_id_ = 0;
   SwitchPlan plan_;  ///< that holds
   std::vector<Member> members_;
@@ -316,21 +352,23 @@ Result<std::unique_ptr<Service>> build(ServiceContext& context) {
       .attachments = state.table<AttachKey, Attachment>(name + " ports", {.capacity = most_attachments}),
       .macs = state.table<MacKey, Place>(
           name + " macs", {.capacity = static_cast<std::uint32_t>(context.number("macs")), .idle = aging}),
+      .bindings = state.table<AddressKey, Binding>(
+          name + " IP addresses", {.capacity = static_cast<std::uint32_t>(context.number("macs")), .idle = aging}),
       .networks = state.table<Vni, Network>(name + " networks", {.capacity = most_networks}),
-      .vteps = state.table<VtepKey, Vtep>(name + " vteps", {.capacity = most_vteps}),
-      .tunnels = state.table<std::uint32_t, VtepKey>(name + " tunnels", {.capacity = most_vteps}),
+      .vteps = state.table<AddressKey, Vtep>(name + " vteps", {.capacity = most_vteps}),
+      .tunnels = state.table<std::uint32_t, AddressKey>(name + " tunnels", {.capacity = most_vteps}),
       .vnis = state.versioned<std::vector<Vni>>(name + "'s VNIs", {}),
       .underlay = state.versioned<Underlay>(name + "'s uplinks", {}),
       .too_big_to_flood = state.counter(name + " too big to flood into tunnels")};
   Graph& graph = context.node.graph();
-  auto& answers = graph.add<AnswerStage>(name + " answers", state.epochs());
-  const FlowStage& answered = graph.stage(name + " answered", [](Flow& flow) { return flow.output(flow.ingress()); });
-  const FlowStage& unanswered = graph.add<UnansweredStage>(name + " unanswered", tables);
-  graph.connect(answers, answered, 0);
-  graph.connect(answers, unanswered, 1);
-  const FlowStage& inside = graph.add<InsideStage>(name + " inside", tables);
-  const FlowStage& stage = graph.add<SwitchStage>(name, tables, inside, &answers);
-  return std::make_unique<VSwitch>(context.node, name, tables, stage, state.group(name + " next hops"), answers, aging);
+  auto& answers = graph.add<AnswerStage>(name + " answers", tables);
+  graph.connect(answers, graph.stage(name + " answered", [](Flow& flow) { return flow.output(flow.ingress()); }),
+                AnswerStage::answered);
+  graph.connect(answers, graph.add<AfterAnswers>(name + " unanswered", tables, false), AnswerStage::unanswered);
+  graph.connect(answers, graph.add<AfterAnswers>(name + " to gateway", tables, true), AnswerStage::about_gateway);
+  const FlowStage& inside = graph.add<InsideStage>(name + " inside", tables, answers);
+  const FlowStage& stage = graph.add<SwitchStage>(name, tables, inside, answers);
+  return std::make_unique<VSwitch>(context.node, name, tables, stage, state.group(name + " next hops"), aging);
 }
 
 }  // namespace
@@ -343,7 +381,11 @@ ServiceKind vswitch() {
       "networks of ports and, by VXLAN, of other nodes: learns, floods, isolates",
       {live({.name = "networks",
              .type = SettingType::map,
-             .help = "VNI: {vlan, ports, trunks, selector, vteps, macs, bindings, unknown: flood or drop}"}),
+             .help = "VNI: {vlan, ports, trunks, selector, vteps, macs, bindings, unknown: flood or drop, suppress: "
+                     "true or false, gateway: PORT, vrf: NAME}"}),
+       live({.name = "vrfs",
+             .type = SettingType::map,
+             .help = "NAME: {vni, mac, routes: {PREFIX: {vtep, mac} or blackhole}}: networks that are routed between"}),
        live({.name = "ports", .type = SettingType::map, .help = "NAME: {macs, rate in bytes a second, mirror: PORT}"}),
        live({.name = "local",
              .type = SettingType::text,
@@ -351,6 +393,9 @@ ServiceKind vswitch() {
        live({.name = "next_hops",
              .type = SettingType::list,
              .help = "the way to nodes on no link of an uplink: addresses, or {port, address or mac}"}),
+       live({.name = "bfd",
+             .type = SettingType::map,
+             .help = "{interval: 10ms to 60s, multiplier: 1 to 255}: next hops are watched by BFD"}),
        live(number_setting("macs_per_port", "Ethernet addresses that are learned on a port", 1024, 1, 1 << 20)),
        number_setting("macs", "Ethernet addresses that it remembers", 65'536, 16, 1 << 22),
        number_setting("aging", "seconds until an unused address is forgotten; 0: never", 300, 0, 1'000'000)},

@@ -1,14 +1,10 @@
 // The switch, frame by frame: networks, VLANs, tunnels, limits, changes.
 
-#include <weir/service/vswitch/vswitch.h>
-
 #include <set>
 
 #include <gmock/gmock.h>
 
-#include <weir/device/memory.h>
-#include <weir/packet/packet_builder.h>
-#include <weir/service/vswitch/switch_tables.h>
+#include <weir/service/vswitch/internal/switch_node.h>
 
 namespace weir {
 namespace {
@@ -17,127 +13,17 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using vswitch_testing::alice;
+using vswitch_testing::bob;
+using vswitch_testing::Bytes;
+using vswitch_testing::carol;
+using vswitch_testing::everybody;
+using vswitch_testing::frame;
+using vswitch_testing::Leaves;
+using vswitch_testing::uplink_mac;
+using vswitch_testing::vtep_mac;
 
-using Bytes = std::vector<std::uint8_t>;
-using Leaves = std::vector<std::string>;
-
-constexpr const char* alice = "02:00:00:00:00:0a";
-constexpr const char* bob = "02:00:00:00:00:0b";
-constexpr const char* carol = "02:00:00:00:00:0c";
-constexpr const char* everybody = "ff:ff:ff:ff:ff:ff";
-constexpr const char* uplink_mac = "02:00:00:00:aa:01";
-constexpr const char* vtep_mac = "02:00:00:00:bb:02";
-
-PacketBuilder frame(const char* from, const char* to, unsigned bytes = 40) {
-  return PacketBuilder().eth(from, to).ipv4("10.0.0.1", "10.0.0.2").udp(1000, 2000).payload(bytes);
-}
-
-/// Ports a, b, c and t are hosts', up is an uplink with 192.0.2.1/24 and 2001:db8::1/64.
-class VSwitchNode : public testing::TestWithParam<EngineKind> {
- protected:
-  void build(const std::string& settings) {
-    node_ = std::move(*Node::create({.engine = GetParam(), .decision_share = {100}, .frames = 16384}));
-    for (const char* name : {"a", "b", "c", "t"}) {
-      add(name, {});
-    }
-    PortOptions options{.role = PortRole::uplink, .mac = *MacAddress::parse(uplink_mac)};
-    options.addresses.push_back(*IpPrefix::parse_interface("192.0.2.1/24"));
-    options.addresses.push_back(*IpPrefix::parse_interface("2001:db8::1/64"));
-    add("up", options);
-    settings_ = *Config::parse(settings, "n.yaml");
-    auto built = build_service(*node_, kind_, settings_, folder_);
-    ASSERT_TRUE(built) << built.error().message;
-    service_ = std::move(*built);
-    node_->graph().connect_ports(service_->stages().entry);
-    ASSERT_TRUE(node_->prepare());
-    known({"192.0.2.2", "192.0.2.3", "192.0.2.254", "2001:db8::2"});
-  }
-
-  /// They answered.
-  void known(std::initializer_list<const char*> addresses) {
-    (void)node_->update([&](Update& update) {
-      for (const char* address : addresses) {
-        update.set(node_->state().neighbours().table(), {PortId{4}, *IpAddress::parse(address)},
-                   *MacAddress::parse(vtep_mac));
-      }
-    });
-    service_->tend();
-  }
-
-  Result<UpdateReport> configure(const std::string& settings) {
-    settings_ = *Config::parse(settings, "n.yaml");
-    const std::vector<ServicePort> ports = service_ports(*node_);
-    const ServiceContext context(*node_, kind_, settings_, folder_, ports, {});
-    Result<> configured;
-    auto updated = node_->update([&](Update& update) { configured = service_->configure(context, update); });
-    return configured ? updated : std::unexpected(configured.error());
-  }
-
-  void add(const char* name, const PortOptions& options) {
-    auto device = std::move(*MemoryDevice::make(*DeviceSpec::parse("memory:record=10000")));
-    devices_.push_back(static_cast<MemoryDevice*>(device.get()));
-    names_.emplace_back(name);
-    seen_.push_back(0);
-    ASSERT_TRUE(node_->add_port(name, std::move(device), options));
-  }
-
-  /// Where a frame leaves that comes in by the port, or why it is dropped; what left is in `out_`.
-  Leaves send(const std::string& port, const PacketBuilder& packet) { return send(port, packet.bytes()); }
-  Leaves send(const std::string& port, const Bytes& bytes) {
-    const auto drops = drop_counts();
-    devices_[index_of(port)]->inject(bytes);
-    for (int round = 0; round < 4; ++round) {
-      node_->poll_once();
-    }
-    Leaves leaves;
-    out_.clear();
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      const std::vector<Bytes> all = devices_[i]->recorded();
-      for (; seen_[i] < all.size(); ++seen_[i]) {
-        leaves.push_back(names_[i]);
-        out_.push_back(all[seen_[i]]);
-      }
-    }
-    for (const auto& [reason, count] : drop_counts()) {
-      const auto before = drops.find(reason);
-      if (before == drops.end() || before->second != count) {
-        leaves.push_back("dropped: " + reason);
-      }
-    }
-    return leaves;
-  }
-
-  /// What a VTEP sends.
-  PacketBuilder tunnelled(std::uint32_t vni, const PacketBuilder& inner, const char* from = "192.0.2.2") {
-    PacketBuilder outer;
-    outer.eth(vtep_mac, uplink_mac);
-    std::string_view(from).find(':') == std::string_view::npos ? outer.ipv4(from, "192.0.2.1")
-                                                               : outer.ipv6(from, "2001:db8::1");
-    return outer.vxlan(vni, inner);
-  }
-
-  std::map<std::string, std::uint64_t> drop_counts() const {
-    std::map<std::string, std::uint64_t> counts;
-    for (const auto& line : node_->summary().drops) {
-      counts[line.reason] = line.packets;
-    }
-    return counts;
-  }
-  std::size_t index_of(const std::string& port) const {
-    return static_cast<std::size_t>(std::ranges::find(names_, port) - names_.begin());
-  }
-  std::uint64_t rules() const { return node_->summary().rules; }
-
-  ServiceKind kind_ = vswitch();
-  Config settings_;
-  std::filesystem::path folder_ = ".";
-  std::unique_ptr<Node> node_;
-  std::unique_ptr<Service> service_;
-  std::vector<MemoryDevice*> devices_;
-  std::vector<std::string> names_;
-  std::vector<std::size_t> seen_;
-  std::vector<Bytes> out_;
-};
+class VSwitchNode : public vswitch_testing::SwitchNode {};
 
 INSTANTIATE_TEST_SUITE_P(Engines, VSwitchNode, testing::Values(EngineKind::core, EngineKind::reference),
                          [](const auto& each) { return each.param == EngineKind::core ? "core" : "reference"; });
@@ -308,6 +194,32 @@ TEST_P(VSwitchNode, NextHopsSpreadAndFollowTheirNeighbours) {
     send("a", PacketBuilder().eth(alice, carol).ipv4("10.0.0.1", "10.0.0.2").udp(flow, 7).payload(10));
     EXPECT_EQ(out_[0][5], 0x99);
   }
+}
+
+// Their flows take the others at once, by no rule of their own.
+TEST_P(VSwitchNode, NextHopsWhosePathIsDownAreLeftOut) {
+  build(
+      "networks: {100: {ports: [a], vteps: [198.51.100.1]}}\n"
+      "next_hops: [192.0.2.254, {mac: '02:00:00:00:bb:99'}]\nbfd: {interval: 10ms}");
+  const PathKey path{PortId{4}, *IpAddress::parse("192.0.2.254")};
+  EXPECT_THAT(node_->state().paths().wanted(),
+              ElementsAre(PathWish{path, BfdSettings{.interval = 10'000'000, .multiplier = 3}}));
+  const auto macs = [&] {
+    std::set<std::uint8_t> seen;
+    for (std::uint16_t flow = 0; flow < 32; ++flow) {
+      send("a", PacketBuilder().eth(alice, carol).ipv4("10.0.0.1", "10.0.0.2").udp(flow, 7).payload(10));
+      seen.insert(out_[0][5]);
+    }
+    return seen;
+  };
+  EXPECT_THAT(macs(), ElementsAre(2, 0x99));
+  const std::uint64_t before = rules();
+  node_->state().paths().session(path, false);
+  EXPECT_THAT(macs(), ElementsAre(0x99));
+  EXPECT_EQ(service_->state()["next_hops"]["reachable"], 1);
+  node_->state().paths().session(path, true);
+  EXPECT_THAT(macs(), ElementsAre(2, 0x99));
+  EXPECT_EQ(rules(), before);
 }
 
 TEST_P(VSwitchNode, ConfiguredAddresses) {
