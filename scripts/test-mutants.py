@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Shows that the property test has teeth: builds Weir with one rule of its semantics left out at a time
-(tests/property/mutants.py), and expects random programs alone to notice each time.
+"""Shows that the property tests have teeth: builds Weir with one rule of its semantics left out at a time
+(tests/property/mutants.py), and expects random programs alone to notice each time; of services, random traffic through
+them.
 
     scripts/test-mutants.py [NAME...]      all mutants by default
     scripts/test-mutants.py --check        only sees to it that each one's text is found where it says
@@ -17,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build-mutants"
 SOURCE = WORK / "source"
 BUILD = WORK / "build"
+SERVICES = "services"  # stands for the rule of those that random traffic through the services must notice
 PACKETS = os.environ.get("WEIR_MUTANT_PACKETS", "1000000")
 
 
@@ -32,16 +34,17 @@ def run(*command, **options):
 
 
 def build():
-    result = run("cmake", "--build", BUILD, "-j", str(os.cpu_count()), "--target", "property_test")
+    result = run("cmake", "--build", BUILD, "-j", str(os.cpu_count()), "--target", "property_test", "service_property_test")
     if result.returncode != 0:
         sys.exit(f"test-mutants: the build failed:\n{result.stdout[-3000:]}")
 
 
-def property_test():
+def property_test(rule=""):
     """None if it passes; else its first words about the failure."""
+    program = "service_property_test" if rule == SERVICES else "property_test"
     environment = dict(os.environ, WEIR_PROPERTY_PACKETS=PACKETS, WEIR_PROPERTY_NO_SHRINK="1")
     try:
-        result = run(BUILD / "tests/property/property_test", "--gtest_filter=Property.*", env=environment, timeout=900)
+        result = run(BUILD / "tests/property" / program, "--gtest_filter=Property.*", env=environment, timeout=900)
     except subprocess.TimeoutExpired:
         return "it does not end"
     if result.returncode == 0:
@@ -79,7 +82,7 @@ def main():
     run("cmake", "--preset", "release", "-S", SOURCE, "-B", BUILD, "-DWEIR_BENCH=OFF", "-DWEIR_HEADER_CHECK=OFF",
         cwd=SOURCE, check=True)
     build()
-    failure = property_test()
+    failure = property_test() or property_test(SERVICES)
     if failure:
         sys.exit(f"test-mutants: the property test fails without any mutant: {failure}")
     caught = 0
@@ -88,11 +91,11 @@ def main():
         original = path.read_text()
         path.write_text(original.replace(before, after))
         build()
-        failure = property_test()
+        failure = property_test(rule)
         path.write_text(original)
         caught += failure is not None
-        print(f"rule {rule:3} {name:32} {'caught' if failure else 'SURVIVED':9} {what}"
-              + (f"\n{'':42}{failure}" if failure else ""), flush=True)
+        print(f"rule {rule:8} {name:32} {'caught' if failure else 'SURVIVED':9} {what}"
+              + (f"\n{'':47}{failure}" if failure else ""), flush=True)
     print(f"{caught} of {len(chosen)} mutants caught")
     return 0 if caught == len(chosen) else 1
 

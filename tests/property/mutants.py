@@ -126,4 +126,16 @@ MUTANTS = {
         "16", "what a decision did before it found that the packet must wait is done all the same",
         "weir/flow/traced_flow.cc", "      undo();\n      return act({.kind = ActionKind::resolve",
         "      return act({.kind = ActionKind::resolve"),
+    "gateway_looks_past_its_flow": (
+        "services", "a gateway's rule stays when the Ethernet address of its destination changes",
+        "weir/service/vswitch/routing.cc", "  const Binding* binding = flow.lookup(tables_.bindings, {vni, to});\n",
+        "  const auto found = tables_.bindings.find({vni, to});\n  const Binding* binding = found ? &*found : nullptr;\n"),
+    "switch_forgets_who_left": (
+        "services", "frames still go to a port that has left their network",
+        "weir/service/vswitch/forwarding.cc",
+        "const Attachment* there = flow.lookup(tables_.attachments, {to->port, to->vlan});",
+        "const Attachment* there = [&]() -> const Attachment* {\n"
+        "      static thread_local Attachment kept;\n"
+        "      const auto found = tables_.attachments.find({to->port, to->vlan});\n"
+        "      kept = found.value_or(Attachment{});\n      return found ? &kept : nullptr;\n    }();"),
 }

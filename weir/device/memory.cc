@@ -64,7 +64,11 @@ struct alignas(64) MemoryDevice::Source {
 
   std::atomic<bool> has_injected{false};
   mutable SpinLock lock;  // guards injected
-  std::deque<std::vector<std::uint8_t>> injected;
+  struct Injected {
+    std::vector<std::uint8_t> frame;
+    Nanoseconds at;
+  };
+  std::deque<Injected> injected;
 };
 
 struct alignas(64) MemoryDevice::Sink {
@@ -87,6 +91,7 @@ Result<std::unique_ptr<Device>> MemoryDevice::make(const DeviceSpec& spec) {
 
 Result<> MemoryDevice::open(const DeviceContext& context) {
   clock_ = &context.clock;
+  capture_clock_ = context.capture_clock;
   // Reading the system's clock waits for all instructions before it: 2 ns a packet when done for every batch.
   stamp_every_ = dynamic_cast<const SystemClock*>(clock_) != nullptr ? 8 : 1;
   const std::uint32_t flows = config_->generator.random_headers ? context.workers : config_->generator.flows;
@@ -114,21 +119,25 @@ Result<> MemoryDevice::open(const DeviceContext& context) {
   return {};
 }
 
-void MemoryDevice::inject(std::vector<std::uint8_t> frame, unsigned queue) {
+void MemoryDevice::inject(std::vector<std::uint8_t> frame, unsigned queue, Nanoseconds at) {
   Source& source = *sources_[queue];
   const std::lock_guard guard(source.lock);
-  source.injected.push_back(std::move(frame));
+  source.injected.push_back({std::move(frame), at});
   source.has_injected.store(true, std::memory_order_release);
 }
 
 std::size_t MemoryDevice::receive_injected(Source& source, std::span<Packet*> out, PacketCache& frames) {
-  const std::uint64_t now = clock_->now();
+  Nanoseconds now = clock_->now();
   const std::lock_guard guard(source.lock);
   std::size_t done = 0;
   while (done < out.size() && !source.injected.empty()) {
-    Packet* packet = frames.allocate(source.injected.front());
+    Packet* packet = frames.allocate(source.injected.front().frame);
     if (packet == nullptr) {
       break;
+    }
+    if (capture_clock_ != nullptr && source.injected.front().at > now) {
+      now = source.injected.front().at;
+      capture_clock_->set(now);
     }
     packet->timestamp = now;
     out[done++] = packet;

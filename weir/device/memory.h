@@ -47,8 +47,9 @@ class MemoryDevice final : public Device {
   [[nodiscard]] bool finished(unsigned queue) const override;
   [[nodiscard]] DeviceCounters counters() const override;
 
-  /// `frame` is received on `queue` before anything else that is still to come. After `open`; any thread.
-  void inject(std::vector<std::uint8_t> frame, unsigned queue = 0);
+  /// `frame` is received on `queue` before anything else that is still to come. If the node's time is that of captures,
+  /// it goes on to `at` then, unless it is later already. After `open`; any thread.
+  void inject(std::vector<std::uint8_t> frame, unsigned queue = 0, Nanoseconds at = 0);
 
   /// What the sink took. Any thread.
   [[nodiscard]] std::uint64_t packets() const;
@@ -68,6 +69,7 @@ class MemoryDevice final : public Device {
   std::unique_ptr<device_internal::MemoryConfig> config_;
   DeviceTraits traits_;
   const Clock* clock_ = nullptr;
+  ManualClock* capture_clock_ = nullptr;
   unsigned stamp_every_ = 1;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::unique_ptr<Sink>> sinks_;
