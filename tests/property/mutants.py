@@ -75,7 +75,7 @@ MUTANTS = {
         "void not_cacheable(std::string_view) override {}"),
     "connection_rule_without_flags": (
         "12", "a rule of an established connection takes its SYNs, FINs and RSTs, too",
-        "weir/flow/connection.cc", "flow_.test(tcp::flags, flags(telling, facts.flags & telling));", "(void)telling;"),
+        "weir/flow/connection.cc", "flow_.test(tcp::flags, flags(tcp_flag::control, facts.flags & tcp_flag::control));", "(void)facts;"),
     "connection_in_transition_kept": (
         "12", "a decision on a packet that changes its connection is kept",
         "weir/flow/connection.cc", 'flow_.not_cacheable("its connection opens or closes");', "(void)0;"),

@@ -27,10 +27,6 @@ Role role_of(std::uint8_t protocol, std::uint8_t type) {
                                                                     : Role::none;
 }
 
-bool has_ports(std::uint8_t protocol) {
-  return protocol == ip_protocol::tcp || protocol == ip_protocol::udp || protocol == ip_protocol::sctp;
-}
-
 bool is_icmp(std::uint8_t protocol) { return protocol == ip_protocol::icmp || protocol == ip_protocol::icmpv6; }
 
 }  // namespace
@@ -79,7 +75,7 @@ bool Connection::read_tuple(ConnectionZone zone, const TransportFacts& facts) {
     return tuple_.role != Role::none;
   }
   const bool first_seen = facts.later_fragment && flow.layout().l4() == L4::other;
-  return (facts.whole || first_seen) && !has_ports(tuple_.protocol);
+  return (facts.whole || first_seen) && !ip_protocol::has_ports(tuple_.protocol);
 }
 
 void Connection::look_up(ConnectionZone zone) {
@@ -96,8 +92,7 @@ void Connection::look_up(ConnectionZone zone) {
   if (facts.later_fragment) {
     // Its layout says so; it has no flags or chunks.
   } else if (tuple_.protocol == ip_protocol::tcp) {
-    constexpr std::uint8_t telling = tcp_flag::syn | tcp_flag::fin | tcp_flag::rst | tcp_flag::ack;
-    flow_.test(tcp::flags, flags(telling, facts.flags & telling));
+    flow_.test(tcp::flags, flags(tcp_flag::control, facts.flags & tcp_flag::control));
   } else if (tuple_.protocol == ip_protocol::sctp && !flow_.test_sctp_data()) {
     flow_.not_cacheable("the packet opens or closes an association");
   }
@@ -129,7 +124,7 @@ void Connection::judge_error(const TransportFacts& facts) {
     return;  // it is told to somebody else than the sender
   }
   ConnectionTuple sent{.src = quoted.src, .dst = quoted.dst, .protocol = quoted.protocol, .zone = tuple_.zone};
-  if (has_ports(quoted.protocol)) {
+  if (ip_protocol::has_ports(quoted.protocol)) {
     sent.src_port = quoted.src_port;
     sent.dst_port = quoted.dst_port;
   } else if (is_icmp(quoted.protocol)) {
@@ -151,7 +146,7 @@ bool Connection::put_initiator(Key& key) const {
   if (found_.entry != nullptr && !found_.reopens && (key.ingress & Key::delivery_bit) == 0) {
     key.ingress = found_.ingress.number;
   }
-  if (has_ports(key.protocol) && has_ports(tuple_.protocol)) {
+  if (ip_protocol::has_ports(key.protocol) && ip_protocol::has_ports(tuple_.protocol)) {
     store_big<std::uint16_t>(key.src_port.data(), tuple_.src_port);
     store_big<std::uint16_t>(key.dst_port.data(), tuple_.dst_port);
   }
@@ -218,7 +213,7 @@ Maybe<ConnectionTuple> Connection::find_reply(const Translation& translation) co
   constexpr std::uint32_t most_probes = 128;
   ConnectionTuple sent = tuple_;
   sent.dst = translation.dst.value_or(sent.dst);
-  if (has_ports(sent.protocol)) {
+  if (ip_protocol::has_ports(sent.protocol)) {
     sent.dst_port = translation.dst_port.value_or(sent.dst_port);
   }
   if (!translation.src) {
@@ -226,7 +221,7 @@ Maybe<ConnectionTuple> Connection::find_reply(const Translation& translation) co
   }
   sent.src = *translation.src;
   const Connections& connections = flow_.state().connections();
-  if (!has_ports(sent.protocol) && sent.role == Role::none) {
+  if (!ip_protocol::has_ports(sent.protocol) && sent.role == Role::none) {
     return connections.taken(sent.mirrored()) ? Maybe<ConnectionTuple>() : sent.mirrored();
   }
   const PortRange range = translation.src_ports;
@@ -266,7 +261,7 @@ void Connection::translate() {
   if (goes.dst != came.dst) {
     flow_.set(ip::dst, goes.dst);
   }
-  if (has_ports(came.protocol)) {
+  if (ip_protocol::has_ports(came.protocol)) {
     if (goes.src_port != came.src_port) {
       flow_.set(l4::src_port, goes.src_port);
     }

@@ -13,13 +13,6 @@ namespace weir {
 
 namespace {
 
-constexpr std::size_t most_shards = 16;
-constexpr std::uint32_t least_shard = 4096;
-// Timers of one moment fire together, so that the wheel is not turned for every single one.
-constexpr Nanoseconds timer_grain = 1'000'000;
-
-Nanoseconds rounded_up(Nanoseconds time) { return (time + timer_grain - 1) / timer_grain * timer_grain; }
-
 bool is_tcp(const ConnectionTuple& tuple) { return tuple.protocol == ip_protocol::tcp; }
 bool is_sctp(const ConnectionTuple& tuple) { return tuple.protocol == ip_protocol::sctp; }
 
@@ -35,55 +28,11 @@ bool settled(const ConnectionEntry& entry) {
   return entry.replied;
 }
 
-std::size_t shard_count(std::uint32_t limit) {
-  return std::bit_floor(std::clamp<std::size_t>(limit / least_shard, 1, most_shards));
-}
-
 }  // namespace
 
 std::string_view name_of(ConnectionState state) {
   constexpr std::string_view names[] = {"new", "established", "related", "invalid"};
   return names[static_cast<std::size_t>(state)];
-}
-
-std::string ConnectionTuple::to_string() const {
-  const char* name = protocol == ip_protocol::tcp      ? "tcp"
-                     : protocol == ip_protocol::udp    ? "udp"
-                     : protocol == ip_protocol::sctp   ? "sctp"
-                     : protocol == ip_protocol::icmp   ? "icmp"
-                     : protocol == ip_protocol::icmpv6 ? "icmpv6"
-                                                       : nullptr;
-  const std::string what = name != nullptr ? name : fmt::format("protocol {}", protocol);
-  if (role != Role::none) {
-    return fmt::format("{} {} > {} {} {}", what, src.to_string(), dst.to_string(),
-                       role == Role::request ? "request" : "reply", src_port);
-  }
-  if (src_port == 0 && dst_port == 0) {
-    return fmt::format("{} {} > {}", what, src.to_string(), dst.to_string());
-  }
-  const auto end = [](const IpAddress& address, std::uint16_t port) {
-    return address.v6 ? fmt::format("[{}]:{}", address.to_string(), port)
-                      : fmt::format("{}:{}", address.to_string(), port);
-  };
-  return fmt::format("{} {} > {}", what, end(src, src_port), end(dst, dst_port));
-}
-
-Connections::Connections(std::uint64_t seed, std::uint32_t limit, std::function<void(Nanoseconds)> schedule)
-    : seed_(seed),
-      shard_limit_(std::max<std::uint32_t>(1, limit / static_cast<std::uint32_t>(shard_count(limit)))),
-      schedule_(std::move(schedule)),
-      stripes_(std::bit_ceil(std::max(limit / 2, 16U))),
-      shards_(shard_count(limit)) {}
-
-Connections::~Connections() = default;
-
-std::size_t Connections::size() const {
-  std::size_t used = 0;
-  for (const Shard& shard : shards_) {
-    const std::lock_guard guard(shard.lock);
-    used += shard.used;
-  }
-  return used;
 }
 
 void Connections::set_timeouts(const ConnectionTimeouts& timeouts) {
@@ -94,46 +43,6 @@ void Connections::set_timeouts(const ConnectionTimeouts& timeouts) {
 ConnectionTimeouts Connections::timeouts() const {
   const std::lock_guard guard(timeouts_lock_);
   return timeouts_;
-}
-
-Nanoseconds Connections::timeout_of(const ConnectionEntry& entry) const {
-  const std::lock_guard guard(timeouts_lock_);
-  const ConnectionTimeouts& t = timeouts_;
-  switch (entry.original.protocol) {
-    case ip_protocol::tcp:
-      switch (entry.tcp.state()) {
-        case TcpState::syn_sent:
-        case TcpState::syn_received:
-          return t.tcp_opening;
-        case TcpState::established:
-          return t.tcp_established;
-        case TcpState::closing:
-          return t.tcp_closing;
-        case TcpState::last_ack:
-          return t.tcp_last_ack;
-        case TcpState::time_wait:
-          return t.tcp_time_wait;
-        case TcpState::closed:
-          return t.tcp_closed;
-      }
-      return t.tcp_opening;
-    case ip_protocol::sctp:
-      switch (entry.sctp.state()) {
-        case SctpState::opening:
-          return t.sctp_opening;
-        case SctpState::established:
-          return t.sctp_established;
-        default:
-          return t.sctp_closing;
-      }
-    case ip_protocol::udp:
-      return entry.replied ? t.udp_established : t.udp_new;
-    case ip_protocol::icmp:
-    case ip_protocol::icmpv6:
-      return t.icmp;
-    default:
-      return t.other;
-  }
 }
 
 // ---- Finding ----
@@ -183,21 +92,13 @@ Connections::Found Connections::find(const ConnectionTuple& tuple, const Transpo
     found.plain = true;  // the first one was judged
     return found;
   }
-  if (is_tcp(tuple)) {
-    using Judgement = TcpConversation::Judgement;
-    const Judgement judgement = entry.tcp.judge(facts, hit.side);
-    found.plain = judgement == Judgement::plain;
-    found.reopens = judgement == Judgement::reopens;
-    found.invalid = judgement == Judgement::invalid;
-  } else if (is_sctp(tuple)) {
-    using Judgement = SctpConversation::Judgement;
-    const Judgement judgement = entry.sctp.judge(facts, hit.side);
-    found.plain = judgement == Judgement::plain;
-    found.reopens = judgement == Judgement::reopens;
-    found.invalid = judgement == Judgement::invalid;
-  } else {
-    found.plain = entry.replied || hit.side == 0;
-  }
+  const Judgement judgement = is_tcp(tuple)                    ? entry.tcp.judge(facts, hit.side)
+                              : is_sctp(tuple)                 ? entry.sctp.judge(facts, hit.side)
+                              : entry.replied || hit.side == 0 ? Judgement::plain
+                                                               : Judgement::noted;
+  found.plain = judgement == Judgement::plain;
+  found.reopens = judgement == Judgement::reopens;
+  found.invalid = judgement == Judgement::invalid;
   return found;
 }
 
@@ -206,10 +107,8 @@ bool Connections::may_begin(const ConnectionTuple& tuple, const TransportFacts& 
     return false;
   }
   switch (tuple.protocol) {
-    case ip_protocol::tcp: {
-      constexpr std::uint8_t telling = tcp_flag::syn | tcp_flag::fin | tcp_flag::rst | tcp_flag::ack;
-      return (facts.flags & telling) == tcp_flag::syn;
-    }
+    case ip_protocol::tcp:
+      return (facts.flags & tcp_flag::control) == tcp_flag::syn;
     case ip_protocol::sctp:
       return facts.chunk == sctp_chunk::init && facts.verification_tag == 0 && facts.initiate_tag != 0;
     case ip_protocol::icmp:
@@ -224,98 +123,6 @@ bool Connections::taken(const ConnectionTuple& reply) const {
   const Stripe& stripe = stripe_at(hash_of(reply));
   const std::lock_guard guard(const_cast<Stripe&>(stripe).dependents.lock());
   return find_in(stripe, reply).entry != nullptr;
-}
-
-// ---- Places, and the order in which they are given up ----
-
-ConnectionEntry* Connections::take_place(Shard& shard) {
-  std::unique_ptr<Chunk> fresh;
-  for (;;) {
-    ConnectionEntry* victim = nullptr;
-    {
-      const std::lock_guard guard(shard.lock);
-      if (shard.used < shard_limit_) {
-        if (ConnectionEntry* entry = shard.free; entry != nullptr) {
-          shard.free = entry->next_free;
-          ++shard.used;
-          return entry;
-        }
-        if (fresh != nullptr) {
-          shard.chunks.push_back(std::move(fresh));
-        }
-        if (shard.handed_out < shard.chunks.size() * chunk_entries) {
-          ConnectionEntry& entry =
-              shard.chunks[shard.handed_out / chunk_entries]->entries[shard.handed_out % chunk_entries];
-          ++shard.handed_out;
-          ++shard.used;
-          entry.unsettled.entry = entry.expiry.entry = &entry;
-          entry.expiry.due = &shard.due;
-          return &entry;
-        }
-      } else {
-        ConnectionEntry::Unsettled* oldest = shard.unsettled.front();
-        if (oldest == nullptr) {
-          rejected_.fetch_add(1, std::memory_order_relaxed);
-          return nullptr;
-        }
-        victim = oldest->entry;
-        claim(*victim, victim->serial.load(std::memory_order_relaxed));
-      }
-    }
-    if (victim != nullptr) {
-      unlink(*victim);
-      give_back(shard, *victim);
-      given_up_.fetch_add(1, std::memory_order_relaxed);
-    } else if (fresh == nullptr) {
-      fresh = std::make_unique<Chunk>();  // not under the lock
-    }
-  }
-}
-
-// The shard's lock is held. True for one caller, who then unlinks the entry and gives its place back.
-bool Connections::claim(ConnectionEntry& entry, std::uint32_t serial) {
-  if (entry.serial.load(std::memory_order_relaxed) != serial) {
-    return false;
-  }
-  entry.serial.store(serial + 1, std::memory_order_release);
-  entry.unsettled.unlink();
-  entry.expiry.cancel();
-  return true;
-}
-
-void Connections::give_back(Shard& shard, ConnectionEntry& entry) {
-  const std::lock_guard guard(shard.lock);
-  entry.next_free = shard.free;
-  shard.free = &entry;
-  --shard.used;
-}
-
-std::size_t Connections::remove(ConnectionEntry& entry, std::uint32_t serial, const ConnectionTuple& original) {
-  Shard& shard = shard_at(hash_of(original));
-  {
-    const std::lock_guard guard(shard.lock);
-    if (!claim(entry, serial)) {
-      return 0;
-    }
-  }
-  const std::size_t cleared = unlink(entry);
-  give_back(shard, entry);
-  return cleared;
-}
-
-void Connections::settle(Shard& shard, ConnectionEntry& entry, std::uint32_t serial, bool settled,
-                         Nanoseconds deadline) {
-  const std::lock_guard guard(shard.lock);
-  if (entry.serial.load(std::memory_order_relaxed) != serial) {
-    return;
-  }
-  if (settled) {
-    entry.unsettled.unlink();
-  } else if (!entry.unsettled.linked()) {
-    shard.unsettled.push_back(entry.unsettled);
-  }
-  shard.wheel.start(entry.expiry, rounded_up(deadline));
-  schedule_(shard.wheel.next());
 }
 
 // ---- Stripes ----
@@ -413,7 +220,7 @@ Committed Connections::begin(const ConnectionTuple& original, const ConnectionTu
     }
     serial = entry->serial.load(std::memory_order_relaxed) + 1;
     entry->serial.store(serial, std::memory_order_release);
-    deadline = now + timeout_of(*entry);
+    deadline = now + timeout_of(*entry, timeouts());
   }
   if (!link(*entry)) {
     {
@@ -424,6 +231,7 @@ Committed Connections::begin(const ConnectionTuple& original, const ConnectionTu
     count_exhausted();
     return Committed::no_port;
   }
+  translated_.fetch_add(reply != original.mirrored() ? 1 : 0, std::memory_order_relaxed);
   settle(shard, *entry, serial, false, deadline);
   return Committed::created;
 }
@@ -448,60 +256,13 @@ bool Connections::note(const Found& found, const TransportFacts& facts, Nanoseco
       change = entry.sctp.note(facts, found.side) || change;
     }
     is_settled = settled(entry);
-    deadline = now + timeout_of(entry);
+    deadline = now + timeout_of(entry, timeouts());
   }
   if (change) {
     changed(found.original, found.reply, found.translated);
     settle(shard_at(hash_of(found.original)), entry, found.serial, is_settled, deadline);
   }
   return true;
-}
-
-Nanoseconds Connections::expire(Nanoseconds now) {
-  Nanoseconds next = ~Nanoseconds{0};
-  std::vector<ConnectionEntry*> due;
-  for (Shard& shard : shards_) {
-    {
-      const std::lock_guard guard(shard.lock);
-      shard.wheel.advance(now);
-      due.swap(shard.due);
-    }
-    for (ConnectionEntry* entry : due) {
-      review(shard, *entry, now);
-    }
-    due.clear();
-    const std::lock_guard guard(shard.lock);
-    next = std::min(next, shard.wheel.next());
-  }
-  return next;
-}
-
-// Its timer has fired; it has been used since, perhaps, or is gone and has another in its place.
-void Connections::review(Shard& shard, ConnectionEntry& entry, Nanoseconds now) {
-  std::uint32_t serial = 0;
-  Nanoseconds deadline = 0;
-  {
-    const std::lock_guard guard(entry.lock);
-    serial = entry.serial.load(std::memory_order_acquire);
-    deadline = entry.last_used.load(std::memory_order_relaxed) + timeout_of(entry);
-  }
-  {
-    const std::lock_guard guard(shard.lock);
-    if (serial % 2 == 0 || entry.expiry.pending()) {
-      return;
-    }
-    if (deadline > now) {
-      if (entry.serial.load(std::memory_order_relaxed) == serial) {
-        shard.wheel.start(entry.expiry, rounded_up(deadline));
-      }
-      return;
-    }
-    if (!claim(entry, serial)) {
-      return;
-    }
-  }
-  unlink(entry);
-  give_back(shard, entry);
 }
 
 // ---- For people and control ----

@@ -18,31 +18,11 @@
 #include <weir/base/counter.h>
 #include <weir/base/hash.h>
 #include <weir/flow/connection_entry.h>
+#include <weir/flow/connection_timeouts.h>
 #include <weir/flow/dependency.h>
 #include <weir/flow/table.h>
 
 namespace weir {
-
-/// How long a connection stays without a packet, by what it is doing. Nanoseconds.
-struct ConnectionTimeouts {
-  static constexpr Nanoseconds second = 1'000'000'000;
-
-  Nanoseconds tcp_opening = 60 * second;          ///< until the handshake is complete
-  Nanoseconds tcp_established = 86'400 * second;  ///< RFC 5382 asks for 7,440 s at least
-  Nanoseconds tcp_closing = 120 * second;         ///< one side has sent its FIN
-  Nanoseconds tcp_last_ack = 30 * second;
-  Nanoseconds tcp_time_wait = 60 * second;
-  Nanoseconds tcp_closed = 10 * second;
-  Nanoseconds udp_new = 30 * second;  ///< without an answer
-  Nanoseconds udp_established = 180 * second;
-  Nanoseconds sctp_opening = 10 * second;
-  Nanoseconds sctp_established = 210 * second;
-  Nanoseconds sctp_closing = 10 * second;
-  Nanoseconds icmp = 30 * second;
-  Nanoseconds other = 600 * second;
-
-  bool operator==(const ConnectionTimeouts&) const = default;
-};
 
 /// Of `flow.connection()`.
 enum class ConnectionState : std::uint8_t {
@@ -103,6 +83,8 @@ class Connections final : public TableBase {
 
   /// Connections given up for others that were begun later.
   [[nodiscard]] std::uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+  /// Connections that are translated.
+  [[nodiscard]] std::uint64_t translated() const { return translated_.load(std::memory_order_relaxed); }
   /// Times that no port was left for a translation.
   [[nodiscard]] std::uint64_t ports_exhausted() const { return ports_exhausted_.load(std::memory_order_relaxed); }
 
@@ -172,10 +154,10 @@ class Connections final : public TableBase {
   void changed(const ConnectionTuple& original, const ConnectionTuple& reply, bool translated);
   ConnectionEntry* take_place(Shard& shard);
   static bool claim(ConnectionEntry& entry, std::uint32_t serial);
+  std::size_t retire(Shard& shard, ConnectionEntry& entry);
   static void give_back(Shard& shard, ConnectionEntry& entry);
   void settle(Shard& shard, ConnectionEntry& entry, std::uint32_t serial, bool settled, Nanoseconds deadline);
   void review(Shard& shard, ConnectionEntry& entry, Nanoseconds now);
-  [[nodiscard]] Nanoseconds timeout_of(const ConnectionEntry& entry) const;
   [[nodiscard]] static View view_of(const ConnectionEntry& entry);
   /// Calls visit(entry, serial, view) for each.
   template <class Visit>
@@ -192,6 +174,7 @@ class Connections final : public TableBase {
   std::atomic<std::uint64_t> rejected_{0};
   std::atomic<std::uint64_t> given_up_{0};
   std::atomic<std::uint64_t> ports_exhausted_{0};
+  std::atomic<std::uint64_t> translated_{0};
 };
 
 }  // namespace weir

@@ -15,7 +15,7 @@ void SctpConversation::open(const TransportFacts& init) {
 }
 
 // A packet carries the tag that its receiver asked for (section 8.5); INIT, which nobody has asked for, none.
-SctpConversation::Judgement SctpConversation::judge(const TransportFacts& packet, unsigned side) const {
+Judgement SctpConversation::judge(const TransportFacts& packet, unsigned side) const {
   if (!packet.whole) {
     return Judgement::invalid;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <weir/flow/judgement.h>
 #include <weir/packet/transport.h>
 
 namespace weir {
@@ -20,7 +21,6 @@ class SctpConversation {
   /// The association begins with this INIT.
   void open(const TransportFacts& init);
 
-  enum class Judgement : std::uint8_t { plain, noted, reopens, invalid };
   /// Judges a packet of `side` (0: the initiator), without effect.
   [[nodiscard]] Judgement judge(const TransportFacts& packet, unsigned side) const;
   /// Takes in a packet that was judged `plain` or `noted`; whether the state changed.

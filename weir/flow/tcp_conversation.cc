@@ -7,13 +7,11 @@ namespace weir {
 
 namespace {
 
-constexpr std::uint8_t telling = tcp_flag::syn | tcp_flag::fin | tcp_flag::rst | tcp_flag::ack;
-
-bool is_syn(const TransportFacts& segment) { return (segment.flags & telling) == tcp_flag::syn; }
+bool is_syn(const TransportFacts& segment) { return (segment.flags & tcp_flag::control) == tcp_flag::syn; }
 
 // Combinations that TCP uses. PSH, URG, ECE and CWR go with any.
 bool sensible(std::uint8_t flags) {
-  switch (flags & telling) {
+  switch (flags & tcp_flag::control) {
     case tcp_flag::syn:
     case tcp_flag::syn | tcp_flag::ack:
     case tcp_flag::rst:
@@ -62,7 +60,7 @@ TcpState TcpConversation::state() const {
   return a.syn_acknowledged || b.syn_acknowledged ? TcpState::syn_received : TcpState::syn_sent;
 }
 
-TcpConversation::Judgement TcpConversation::judge(const TransportFacts& segment, unsigned side) const {
+Judgement TcpConversation::judge(const TransportFacts& segment, unsigned side) const {
   if (!segment.whole || !sensible(segment.flags)) {
     return Judgement::invalid;
   }
@@ -77,7 +75,8 @@ TcpConversation::Judgement TcpConversation::judge(const TransportFacts& segment,
   if (!me.syn) {
     // No SYN from here yet. An endpoint that knows an older connection with these ports may answer the SYN with an
     // acknowledgment of that (RFC 9293, section 3.5.1, case 2), so that it is reset.
-    return (segment.flags & telling) == tcp_flag::ack && segment.payload == 0 ? Judgement::noted : Judgement::invalid;
+    return (segment.flags & tcp_flag::control) == tcp_flag::ack && segment.payload == 0 ? Judgement::noted
+                                                                                        : Judgement::invalid;
   }
   if (!peer.syn) {
     return Judgement::invalid;  // acknowledges what was never sent
@@ -86,11 +85,11 @@ TcpConversation::Judgement TcpConversation::judge(const TransportFacts& segment,
       (after(peer.first, segment.acknowledgment) || after(segment.acknowledgment, load(numbers_[1 - side].end)))) {
     return Judgement::invalid;  // does not complete the opening: it was guessed, or is of an older connection
   }
-  const bool plain = state() == TcpState::established && (segment.flags & telling) == tcp_flag::ack;
+  const bool plain = state() == TcpState::established && (segment.flags & tcp_flag::control) == tcp_flag::ack;
   return plain ? Judgement::plain : Judgement::noted;
 }
 
-TcpConversation::Judgement TcpConversation::judge_syn(const TransportFacts& segment, unsigned side) const {
+Judgement TcpConversation::judge_syn(const TransportFacts& segment, unsigned side) const {
   const Side& me = sides_[side];
   const Side& peer = sides_[1 - side];
   const TcpState now = state();
@@ -108,7 +107,7 @@ TcpConversation::Judgement TcpConversation::judge_syn(const TransportFacts& segm
 
 // A reset must lie where the other side expects the next byte: between what it last acknowledged and the end of its
 // window. Before it has said anything, a reset answers the SYN by acknowledging it, or withdraws it.
-TcpConversation::Judgement TcpConversation::judge_reset(const TransportFacts& segment, unsigned side) const {
+Judgement TcpConversation::judge_reset(const TransportFacts& segment, unsigned side) const {
   const Side& me = sides_[side];
   const Side& peer = sides_[1 - side];
   bool valid = false;

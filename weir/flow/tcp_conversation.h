@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <weir/flow/judgement.h>
 #include <weir/packet/tcp.h>
 #include <weir/packet/transport.h>
 
@@ -43,14 +44,7 @@ class TcpConversation {
   /// The conversation begins with this SYN of the initiator. Before anybody else can see it.
   void open(const TransportFacts& syn);
 
-  /// What a segment means, beside its sequence numbers.
-  enum class Judgement : std::uint8_t {
-    plain,    ///< established, and this is data or an acknowledgment: `advance` is all it takes
-    noted,    ///< belongs to the connection
-    reopens,  ///< a SYN after its end: the beginning of another connection with the same ports
-    invalid,  ///< no sender of the connection sends such a segment now
-  };
-  /// Judges a segment of `side` (0: the initiator), without effect.
+  /// Judges a segment of `side` (0: the initiator), without effect. What is `plain` takes no more than `advance`.
   [[nodiscard]] Judgement judge(const TransportFacts& segment, unsigned side) const;
   /// Takes in a segment that was judged `plain` or `noted`; whether the state or the other side's part changed.
   bool note(const TransportFacts& segment, unsigned side);

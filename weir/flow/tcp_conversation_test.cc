@@ -9,8 +9,6 @@
 namespace weir {
 namespace {
 
-using Judgement = TcpConversation::Judgement;
-
 constexpr std::uint8_t S = tcp_flag::syn, A = tcp_flag::ack, F = tcp_flag::fin, R = tcp_flag::rst;
 
 /// One segment of a story: who sends what, what it is taken for, and the state after it.

@@ -94,7 +94,7 @@ void translate_quoted(Packet& packet, const QuotedTranslation& translation) {
   }
   if (protocol == ip_protocol::icmp || protocol == ip_protocol::icmpv6) {
     replace_word(l4 + 4, translation.icmp_id, own);
-  } else if (protocol == ip_protocol::tcp || protocol == ip_protocol::udp || protocol == ip_protocol::sctp) {
+  } else if (ip_protocol::has_ports(protocol)) {
     replace_word(l4, translation.src_port, own);
     replace_word(l4 + 2, translation.dst_port, own);
   }

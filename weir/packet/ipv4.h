@@ -11,6 +11,9 @@ inline constexpr std::uint8_t tcp = 6;
 inline constexpr std::uint8_t udp = 17;
 inline constexpr std::uint8_t icmpv6 = 58;
 inline constexpr std::uint8_t sctp = 132;
+
+/// Whether its header begins with two ports (of those that Weir looks into).
+constexpr bool has_ports(std::uint8_t protocol) { return protocol == tcp || protocol == udp || protocol == sctp; }
 }  // namespace ip_protocol
 
 struct Ipv4Header {

@@ -14,6 +14,8 @@ inline constexpr std::uint8_t ack = 0x10;
 inline constexpr std::uint8_t urg = 0x20;
 inline constexpr std::uint8_t ece = 0x40;
 inline constexpr std::uint8_t cwr = 0x80;
+/// Those that a connection's state goes by.
+inline constexpr std::uint8_t control = syn | fin | rst | ack;
 }  // namespace tcp_flag
 
 struct TcpHeader {

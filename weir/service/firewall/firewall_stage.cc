@@ -31,10 +31,6 @@ Message message_of(Flow& flow) {
   return is_icmp_error(flow.has(layers::icmpv6), *type) ? Message::none : Message::notice;
 }
 
-bool has_ports(std::uint8_t protocol) {
-  return protocol == ip_protocol::tcp || protocol == ip_protocol::udp || protocol == ip_protocol::sctp;
-}
-
 /// One packet at one side of one guarded port.
 class Judge {
  public:
@@ -121,7 +117,7 @@ class Judge {
     const EndpointHandle* handle = flow_.lookup(tables_.addresses, other);
     const Identity* peer = handle == nullptr ? nullptr : flow_.read(handle->slot->identity).get();
     Traffic traffic{.peer = other, .protocol = first.protocol};
-    if (has_ports(first.protocol)) {
+    if (ip_protocol::has_ports(first.protocol)) {
       traffic.port = first.dst_port;
     }
     return weir::decide(direction, *guarded_, *list_, traffic, peer).allowed;

@@ -63,10 +63,8 @@ class NatService final : public Service {
   }
 
   [[nodiscard]] std::vector<ServiceMetric> metrics() const override {
-    std::size_t translated = 0;
     const Connections& connections = node_.state().connections();
-    connections.for_each([&](const Connections::View& view) { translated += view.translated ? 1 : 0; });
-    return {{"connections", "Connections that are translated.", false, static_cast<double>(translated)},
+    return {{"connections", "Connections that are translated.", false, static_cast<double>(connections.translated())},
             {"ports_exhausted", "Connections that found no port for their translation.", true,
              static_cast<double>(connections.ports_exhausted())}};
   }
