@@ -18,7 +18,7 @@ MUTANTS = {
         "weir/engine/core/core_executor.cc", "if (holds != (bits >> 31U != 0)) {", "if (!holds && bits >> 31U != 0) {"),
     "guard_not_on_untouched": (
         "2", "a second TTL guard is tested as if the first decrement had not been",
-        "weir/flow/traced_flow.cc", "guard(GuardKind::ttl_above, ttl_taken_ + 1,", "guard(GuardKind::ttl_above, 1,"),
+        "weir/flow/traced_actions.cc", "guard(GuardKind::ttl_above, ttl_taken_ + 1,", "guard(GuardKind::ttl_above, 1,"),
     "ecn_not_per_packet": (
         "3", "the outer ECN is not the packet's own",
         "weir/engine/core/core_actions.cc",

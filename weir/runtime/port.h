@@ -9,6 +9,7 @@
 
 #include <weir/device/device.h>
 #include <weir/engine/executor.h>
+#include <weir/runtime/summary.h>
 
 namespace weir {
 
@@ -54,6 +55,7 @@ struct Port {
     }
     return total;
   }
+  [[nodiscard]] Summary::PortLine line() const;
 };
 
 }  // namespace weir

@@ -119,6 +119,7 @@ class alignas(64) Worker {
   void run(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   void hand_over(PortId port, std::span<Packet*> packets, DecisionBudget& budget);
   std::size_t room_to_hand_over() const;
+  static std::uint64_t bytes_of(std::span<Packet* const> packets);
   void send();
   std::span<Packet*> finished_for(const Port& port, std::span<Packet*> packets);
   void refill(Nanoseconds now);
