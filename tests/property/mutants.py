@@ -126,6 +126,10 @@ MUTANTS = {
         "16", "what a decision did before it found that the packet must wait is done all the same",
         "weir/flow/traced_flow.cc", "      undo();\n      return act({.kind = ActionKind::resolve",
         "      return act({.kind = ActionKind::resolve"),
+    "path_not_depended_on": (
+        "20", "a rule stays when a path that its decision asked for goes down",
+        "weir/flow/flow.h", "    const PathState* path = lookup(state().paths().table(), {port, address});\n    return path == nullptr || path->up;\n",
+        "    return state().paths().up({port, address});\n"),
     "gateway_looks_past_its_flow": (
         "services", "a gateway's rule stays when the Ethernet address of its destination changes",
         "weir/service/vswitch/routing.cc", "  const Binding* binding = flow.lookup(tables_.bindings, {vni, to});\n",

@@ -14,11 +14,11 @@ constexpr DropReason reasons[] = {{"random_a", "a"}, {"random_b", "b"}, {"random
 constexpr DropReason scrambled{"scrambled", "by the packet stage"};
 
 constexpr std::string_view step_names[] = {
-    "read",        "below",     "equals",   "multicast",  "inside",  "has",     "flags",         "ingress",
-    "egress",      "table",     "prefix",   "classify",   "version", "learn",   "decrement_ttl", "fits",
-    "set",         "push_vlan", "pop_vlan", "count",      "meter",   "mirror",  "every_packet",  "encapsulate",
-    "decapsulate", "neighbour", "pick",     "connection", "output",  "flood",   "select",        "select_hops",
-    "drop",        "reject",    "next",     "to",         "to_host", "resolve",
+    "read",        "below",     "equals",   "multicast", "inside",     "has",     "flags",         "ingress",
+    "egress",      "table",     "prefix",   "classify",  "version",    "learn",   "decrement_ttl", "fits",
+    "set",         "push_vlan", "pop_vlan", "count",     "meter",      "mirror",  "every_packet",  "encapsulate",
+    "decapsulate", "neighbour", "pick",     "path_up",   "connection", "output",  "flood",         "select",
+    "select_hops", "drop",      "reject",   "next",      "to",         "to_host", "resolve",
 };
 
 struct Number {
@@ -236,7 +236,8 @@ constexpr std::array branching{
     Step::learn,      Step::learn,        Step::decrement_ttl, Step::decrement_ttl, Step::fits,       Step::set,
     Step::set,        Step::set,          Step::push_vlan,     Step::pop_vlan,      Step::count,      Step::meter,
     Step::mirror,     Step::every_packet, Step::encapsulate,   Step::decapsulate,   Step::neighbour,  Step::pick,
-    Step::connection, Step::connection,   Step::connection,    Step::connection,    Step::connection, Step::connection,
+    Step::path_up,    Step::connection,   Step::connection,    Step::connection,    Step::connection, Step::connection,
+    Step::connection,
 };
 constexpr std::array final{
     Step::output,  Step::output,  Step::flood,   Step::select,  Step::select_hops, Step::drop,
@@ -297,13 +298,28 @@ Program random_program(Random& random, unsigned stage) {
   return program;
 }
 
+namespace {
+
+// Elsewhere, to ask for the egress port is a programming error.
+bool delivers(Flow& flow) {
+  try {
+    return flow.egress().valid();
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
 Verdict ProgramStage::decide(Flow& flow) const {
   bool another_pass = false;
   const Verdict verdict = run(flow, another_pass);
   another_pass =
       another_pass || verdict.kind == Verdict::Kind::flood || verdict.kind == Verdict::Kind::select ||
       (verdict.kind == Verdict::Kind::output && world_.state.deliveries().stage(verdict.number) != Deliveries::nowhere);
-  if (!another_pass && verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to) {
+  const bool final = !another_pass && verdict.kind != Verdict::Kind::next && verdict.kind != Verdict::Kind::to;
+  // Nor on a delivery side, where copies of the same packet follow.
+  if (final && world_.when_decided != nullptr && !delivers(flow)) {
     if (const auto call = std::exchange(world_.when_decided, nullptr)) {
       call();
     }
@@ -429,6 +445,9 @@ Verdict ProgramStage::run(Flow& flow, bool& another_pass) const {
         break;
       case Step::pick:
         yes = ((n & 8U) != 0 ? flow.pick_again(1 + n % 4, n) : flow.pick(1 + n % 4)) == 0;
+        break;
+      case Step::path_up:
+        yes = flow.path_up(PortId{static_cast<std::uint16_t>(n % 3)}, address((n & 16U) != 0, n));
         break;
       case Step::connection:
         yes = converse(flow, *world_.classifiers[object], n);

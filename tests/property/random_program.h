@@ -41,7 +41,8 @@ struct World {
   std::vector<const void*> stage_addresses;  ///< FlowStage or PacketStage
   std::vector<bool> stage_is_flow;
   /// Called once, when a program has reached a final verdict: a control update at the worst moment. Not where delivery
-  /// may follow in another pass: whether the first is decided or not, the second must find the same state.
+  /// may follow in another pass, or this is one: whether the first is decided or not, the next must find the same
+  /// state.
   mutable std::function<void()> when_decided;
 };
 
@@ -73,6 +74,7 @@ enum class Step : std::uint8_t {
   decapsulate,
   neighbour,
   pick,
+  path_up,
   connection,
   output,
   flood,

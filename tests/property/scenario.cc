@@ -121,6 +121,9 @@ void record(const Change& change, World& world, Update& update) {
         members.push_back({PortId{static_cast<std::uint16_t>(random.below(5))},
                            MacAddress{{2, 0, 0, 0, 9, static_cast<std::uint8_t>(i)}},
                            MacAddress{{2, 0, 0, 0, 8, static_cast<std::uint8_t>(random.below(3))}}, !random.one_in(4)});
+        if (random.one_in(2)) {
+          members.back().path = IpAddress(Ipv4Address{{10, 0, 0, static_cast<std::uint8_t>(1 + random.below(4))}});
+        }
       }
       update.set_members(*world.groups[object], std::move(members));
       break;
@@ -152,6 +155,10 @@ void record(const Change& change, World& world, Update& update) {
       update.set_delivery(PortId{static_cast<std::uint16_t>(random.below(5))}, static_cast<std::uint8_t>(stage));
       break;
     }
+    case Change::What::path:
+      // At once, and no part of the update: links and neighbours change of themselves.
+      world.state.paths().link(PortId{static_cast<std::uint16_t>(random.below(3))}, !random.one_in(3));
+      break;
   }
 }
 
@@ -160,8 +167,8 @@ Change random_change(Random& random) {
       Change::What::set_entry,  Change::What::set_entry,   Change::What::erase_entry, Change::What::set_route,
       Change::What::set_route,  Change::What::erase_route, Change::What::set_rule,    Change::What::set_rule,
       Change::What::erase_rule, Change::What::set_version, Change::What::members,     Change::What::domain,
-      Change::What::delivery,   Change::What::delivery};
-  return {kinds[random.below(14)], random.below(2), random()};
+      Change::What::delivery,   Change::What::delivery,    Change::What::path};
+  return {kinds[random.below(std::size(kinds))], random.below(2), random()};
 }
 
 }  // namespace

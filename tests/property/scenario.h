@@ -22,7 +22,8 @@ struct Change {
     set_version,
     members,
     domain,
-    delivery
+    delivery,
+    path
   };
   What what;
   std::uint32_t object = 0;

@@ -89,6 +89,13 @@ Subject::Subject(const SubjectOptions& options, std::vector<Program> programs)
   }
   port_table_.ports[1].addresses.clear();
   port_table_.count = ports;
+  std::vector<PathWish> paths;
+  for (std::uint16_t port = 0; port < 3; ++port) {
+    for (const char* address : {"10.0.0.1", "10.0.0.2", "10.0.0.3", "2001:db8::1", "2001:db8::2"}) {
+      paths.push_back({{PortId{port}, *IpAddress::parse(address)}});
+    }
+  }
+  state_->paths().want("programs", std::move(paths));
   pool_ = std::move(*FramePool::create(2048));
   for (unsigned i = 0; i < options.workers; ++i) {
     auto worker = std::make_unique<Worker>(*pool_);
