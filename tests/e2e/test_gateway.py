@@ -111,4 +111,6 @@ def test_the_way_is_seen(network, tmp_path):
     assert "Time to live exceeded" in second and "From 10.1.0.1" not in second, second
     nowhere = routed.ping("alice", "10.9.0.5").stdout
     assert "From 10.1.0.1" in nowhere and "Unreachable" in nowhere, nowhere
+    silent = routed.ping("alice", "10.2.0.99").stdout
+    assert "Destination Host Unreachable" in silent, silent
     routed.stop()

@@ -184,7 +184,8 @@ void Resolver::give_up(const NeighbourKey& key, Nanoseconds now) {
     Key parsed;
     pull_up_and_parse(context_.frames, *packet, parsed);
     if (context_.ports.up(packet->ingress)) {
-      const RejectNumber what{IcmpError::host_unreachable};
+      const bool nameless = context_.ports.ports[packet->ingress].addresses.empty();
+      const RejectNumber what{IcmpError::host_unreachable, nameless ? key.port : PortId{}};
       originate(context_, make_reject(context_.state, context_.ports, context_.frames, *packet, what, now),
                 packet->ingress);
     }
