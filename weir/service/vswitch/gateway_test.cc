@@ -317,6 +317,21 @@ TEST_P(GatewayNode, ChangesLive) {
   EXPECT_THAT(send("a", packet(alice, "10.1.0.5", "10.2.0.7")), ElementsAre("b"));
 }
 
+TEST_P(GatewayNode, SaysWhatItKnows) {
+  build_two();
+  bob_is_known();
+  const Json state = service_->state();
+  EXPECT_EQ(state["networks"]["100"], Json({{"ports", 1}, {"vteps", 0}, {"gateway", "gw1"}, {"vrf", "default"}}));
+  const Json addresses = (*service_->call("addresses", {}))["addresses"];
+  const Json bobs{{"network", 200}, {"address", "10.2.0.7"}, {"mac", bob}, {"known", "heard"}};
+  EXPECT_THAT(addresses, testing::Contains(bobs));
+  EXPECT_EQ(addresses.size(), 5U);
+  const Json routes = (*service_->call("routes", {}))["routes"]["default"];
+  EXPECT_EQ(routes["10.2.0.0/24"], "a host of network 200");
+  EXPECT_EQ(routes["10.2.0.1/32"], "the gateway itself");
+  EXPECT_EQ(routes.size(), 8U);
+}
+
 TEST_P(GatewayNode, ErrorsNameEveryMistake) {
   build_two();
   for (const auto& [settings, message] : std::initializer_list<std::pair<const char*, const char*>>{

@@ -7,6 +7,7 @@
 #include <weir/service/vswitch/answer_stage.h>
 #include <weir/service/vswitch/assigned.h>
 #include <weir/service/vswitch/read_networks.h>
+#include <weir/service/vswitch/report.h>
 #include <weir/service/vswitch/switch_stage.h>
 
 namespace weir {
@@ -72,15 +73,8 @@ class VSwitch final : public Service {
   }
 
   [[nodiscard]] Json state() const override {
-    Json json{{"networks", Json::object()}, {"macs", tables_.macs.size()}};
-    for (const NetworkPlan& network : plan_.networks) {
-      json["networks"][std::to_string(network.vni)] = {{"ports", network.attachments.size()},
-                                                       {"vteps", network.vteps.size()}};
-    }
-    if (plan_.underlay.tunnels) {
-      json["local"] = plan_.underlay.local.to_string();
-      json["tunnel_mtu"] = plan_.underlay.inner_mtu;
-    }
+    Json json = describe(plan_, node_);
+    json["macs"] = tables_.macs.size();
     const auto up = std::ranges::count_if(members_, [this](const Member& member) {
       return !member.path || node_.state().paths().up({member.port, *member.path});
     });
@@ -89,29 +83,17 @@ class VSwitch final : public Service {
   }
 
   [[nodiscard]] std::span<const ServiceCall> calls() const override {
-    static constexpr std::array<ServiceCall, 1> all{
-        {{"macs", "the Ethernet addresses it knows and where they are, at most 10,000"}}};
+    static constexpr std::array<ServiceCall, 3> all{
+        {{"macs", "the Ethernet addresses it knows and where they are, at most 10,000"},
+         {"addresses", "the IP addresses it knows and whose they are, at most 10,000"},
+         {"routes", "where packets to each prefix go, by VRF"}}};
     return all;
   }
 
-  Result<Json> call(std::string_view /*name*/, const Json& /*arguments*/) override {
-    constexpr std::size_t most = 10'000;
-    Json list = Json::array();
-    tables_.macs.for_each([&](const MacKey& key, const Place& place) {
-      if (list.size() < most) {
-        Json entry{{"network", key.vni}, {"mac", key.mac.to_string()}};
-        if (place.port.valid()) {
-          entry["port"] = node_.port_table().ports[place.port.number].name;
-        } else {
-          entry["vtep"] = place.vtep.to_string();
-        }
-        if (place.vlan != untagged) {
-          entry["vlan"] = place.vlan;
-        }
-        list.push_back(std::move(entry));
-      }
-    });
-    return Json{{"macs", std::move(list)}};
+  Result<Json> call(std::string_view name, const Json& /*arguments*/) override {
+    return name == "macs"        ? known_macs(tables_, node_)
+           : name == "addresses" ? known_addresses(tables_)
+                                 : known_routes(plan_);
   }
 
   [[nodiscard]] std::vector<ServiceMetric> metrics() const override {
